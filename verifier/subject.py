@@ -1,0 +1,154 @@
+"""What can be put on trial: anything that takes arguments and gives back tensors and evidence.
+
+The candidate kernel (in its sandbox) and eager (the reference in the working dtype, in this process)
+are both subjects, so that a gate judges either of them with the same code; that is how the
+reference goes on trial first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+import torch
+
+Arg: TypeAlias = torch.Tensor | int | float | bool | str | None
+"""One positional argument. A tensor lies on the CPU; its layout is meant literally: the subject gets
+a copy of the *whole storage* behind the same shape, strides and offset. Arguments that share a
+storage share it at the subject too."""
+
+
+class InfrastructureError(RuntimeError):
+    """Our machinery broke (no sandbox, forkserver gone, shared memory full): never the kernel's fault."""
+
+
+class Poison(StrEnum):
+    """What a fresh allocation of the kernel holds before anybody writes to it.
+
+    For floating dtypes: NAN, 2**100 (in fp16, where that is no number, 2**14), or the bytes of the
+    greatest integer. For integer dtypes NAN and INT_MAX are the greatest value, BIG is 2**30 or as
+    near as the dtype comes; bool allocations hold the bytes 1, 1 and 1.
+    """
+
+    NAN = "nan"
+    BIG = "big"
+    INT_MAX = "int_max"
+
+
+class Placement(StrEnum):
+    """Where the arguments of a call lie in memory, compared with the call before it."""
+
+    SAME = "same"
+    """At the very addresses of the previous call (if shapes allow)."""
+    FRESH = "fresh"
+    """At addresses that no call of this process has used."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """How one call is staged."""
+
+    poison: Poison = Poison.NAN
+    placement: Placement = Placement.SAME
+    guard: Poison = Poison.NAN
+    """Value of the canary zones (256 bytes on both sides of each storage)."""
+    load: bool = False
+    """Keep the device busy with unrelated work during the call."""
+    side_stream: bool = False
+    """Call on a non-default stream and synchronise by event alone (CUDA only)."""
+    ablate: bool = False
+    """Launch none of the kernel's own device kernels: what is still right came from elsewhere."""
+    trace: bool = False
+    """Log the torch compute operations and the kernel launches."""
+    recheck_previous: bool = False
+    """After the call, read the outputs of the call before it once more."""
+    timeout_s: float | None = None
+    """Wall limit of this call; None takes the limit of the sandbox."""
+
+
+class ReplyKind(StrEnum):
+    """How a call ended. Only RETURNED carries outputs."""
+
+    RETURNED = "returned"
+    RAISED = "raised"
+    """The kernel raised an exception of its own: a refusal, where refusing is allowed."""
+    LOAD_FAILED = "load_failed"
+    """The source could not be imported, or has no callable entry point."""
+    BAD_OUTPUT = "bad_output"
+    """It returned something that is no tensor or tuple of tensors, or more bytes than allowed."""
+    CRASHED = "crashed"
+    """The process died: a signal, os._exit, sys.exit, or a closed channel."""
+    TIMED_OUT = "timed_out"
+    MEMORY = "memory"
+    """It went over its memory limit, or an allocation failed."""
+    UNSUPPORTED = "unsupported"
+    """This device cannot run it at all, whatever its merit (for example libdevice in the interpreter)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputInfo:
+    """What the host saw of one output besides its values (which are in ``Reply.outputs``)."""
+
+    stride: tuple[int, ...]
+    device: str
+    exact_tensor: bool
+    """Its type is torch.Tensor itself, with real storage."""
+    requires_grad: bool
+    alias_inputs: tuple[int, ...]
+    """Positions of the arguments whose storage it overlaps."""
+    alias_outputs: tuple[int, ...]
+    """Positions of other outputs of this call whose storage it overlaps."""
+    alias_previous: bool
+    """It overlaps an output of an earlier call that is still held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back from one call.
+
+    ``outputs`` are private CPU copies, contiguous, with the shape and dtype that the kernel gave
+    (never what the contract asks for). ``inputs_after`` holds, for each tensor argument, its whole
+    storage as uint8 after the call, None for the others; read from shared memory on the CPU. ``touched_guards`` names
+    each canary zone whose bytes changed. ``effects`` names each piece of global state that changed
+    (random state, default dtype, flags, threads left running, patched functions, ...).
+    """
+
+    kind: ReplyKind
+    detail: str = ""
+    outputs: tuple[torch.Tensor, ...] = ()
+    infos: tuple[OutputInfo, ...] = ()
+    inputs_after: tuple[torch.Tensor | None, ...] = ()
+    touched_guards: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    previous_outputs: tuple[torch.Tensor, ...] = ()
+    ops: tuple[str, ...] = ()
+    """Names of torch compute operations, such as 'aten::mm', with ``trace``; views and allocations are left out."""
+    launches: tuple[str, ...] = ()
+    """Names of the kernels that it launched, with ``trace``."""
+    wall_s: float = 0.0
+    """By the referee's clock."""
+    latency_s: float | None = None
+    """By device events, where there are any."""
+
+    @property
+    def returned(self) -> bool:
+        return self.kind is ReplyKind.RETURNED
+
+
+class Subject(Protocol):
+    """Anything a gate can judge."""
+
+    @property
+    def name(self) -> str:
+        """'kernel' or 'eager'."""
+
+    def call(self, args: Sequence[Arg], options: CallOptions = CallOptions()) -> Reply:  # noqa: B008 - frozen
+        """Call it once. Raises InfrastructureError only; whatever the kernel does is a Reply.
+
+        After CRASHED, TIMED_OUT or MEMORY the next call runs in a fresh process.
+        """
+
+    def restart(self) -> None:
+        """Continue in a fresh process (a no-op for eager)."""
