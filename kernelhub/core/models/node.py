@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from kernelhub.core.choices import NodeStatus, choices_of
+from verifier.records import DeviceMode
+
+
+class Node(models.Model):
+    """A machine with a device that judges runs. What it says of itself comes from its verifier."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=120, unique=True)
+    mode = models.CharField(max_length=20, choices=choices_of(DeviceMode), blank=True)
+    queue = models.SlugField(max_length=60, blank=True)
+    device_name = models.CharField(max_length=200, blank=True)
+    device_uuid = models.CharField(max_length=80, blank=True)
+    environment = models.JSONField(default=dict, blank=True)
+    status = models.CharField(max_length=10, choices=NodeStatus.choices, default=NodeStatus.OFFLINE)
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(status__in=NodeStatus.values), name="node_status"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
