@@ -9,7 +9,8 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from kernelhub.settings.env import env_path, env_text
+from kernelhub.api import conf
+from kernelhub.settings.env import env_flag, env_path, env_text
 
 REPO = Path(__file__).resolve().parents[2]
 VAR = env_path("KERNELHUB_VAR", default=REPO / "var")
@@ -119,22 +120,11 @@ STATICFILES_DIRS: list[Any] = [
     ("vendor/plotly", _plotly_javascript()),
 ]
 
-REST_FRAMEWORK: dict[str, Any] = {
-    # Deny by default: a view that wants to be public says so.
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-}
+REST_FRAMEWORK: dict[str, Any] = conf.REST_FRAMEWORK
+SPECTACULAR_SETTINGS: dict[str, Any] = conf.SPECTACULAR_SETTINGS
 
-SPECTACULAR_SETTINGS: dict[str, Any] = {
-    "TITLE": "kernelhub",
-    "DESCRIPTION": "GPU kernels judged honestly: tasks, kernels, runs and verdicts.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    # The sidecar package serves Swagger from our own static files: no CDN.
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
-}
+# Tasks, kernels, runs and verdicts can be read without signing in; writing never can.
+KERNELHUB_PUBLIC_READ = env_flag("KERNELHUB_PUBLIC_READ", default=True)
 
 # The database is the truth about a job and Celery is transport, hence no result backend.
 CELERY_TASK_IGNORE_RESULT = True

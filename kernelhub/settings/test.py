@@ -19,7 +19,7 @@ DATABASES = {
 
 # In this process only. Tests of reconnects and of delivery take the `redis_url` fixture.
 CELERY_BROKER_URL = "memory://"
-CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}
+CELERY_BROKER_TRANSPORT_OPTIONS = {}
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 # Slow hashing protects real passwords; there are none here.

@@ -1,0 +1,1 @@
+"""``make run``: starts, watches and stops every process of one machine."""
