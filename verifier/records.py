@@ -345,7 +345,6 @@ class Progress:
 Record = TypeVar("Record")
 
 
-
 def _strict(kind: type[Any]) -> Callable[[Any, Any], Any]:
     """A hook that takes values of exactly this JSON kind: no '1' for 1, no true for 1."""
     accepted = (int, float) if kind is float else (kind,)
@@ -360,7 +359,7 @@ def _strict(kind: type[Any]) -> Callable[[Any, Any], Any]:
 
 def _explain(error: BaseException, kind: type[Any] | None) -> str:
     """What was wrong with one field, in our words where the error is ours."""
-    if type(error) in (RecordError, ValueError):
+    if isinstance(error, ValueError):
         return str(error)
     return format_exception(error, kind)
 
@@ -383,10 +382,15 @@ def to_json(record: Any) -> dict[str, Any]:
     return document
 
 
+def explain_structure_error(error: Exception, root: str) -> str:
+    """One line naming each field that did not fit, as a path below ``root``."""
+    problems = cattrs.transform_error(error, path=root, format_exception=_explain)
+    return "; ".join(problems)
+
+
 def from_json(kind: type[Record], document: Any) -> Record:
     """The document as a record; RecordError names each field that does not fit."""
     try:
         return _converter.structure(document, kind)
-    except Exception as error:  # noqa: BLE001 - cattrs raises groups of many kinds
-        problems = cattrs.transform_error(error, path=kind.__name__, format_exception=_explain)
-        raise RecordError("; ".join(problems)) from error
+    except Exception as error:
+        raise RecordError(explain_structure_error(error, kind.__name__)) from error

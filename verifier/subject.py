@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import torch
 
@@ -68,6 +68,10 @@ class CallOptions:
     """Wall limit of this call; None takes the limit of the sandbox."""
 
 
+ORDINARY: Final = CallOptions()
+"""A plain call."""
+
+
 class ReplyKind(StrEnum):
     """How a call ended. Only RETURNED carries outputs."""
 
@@ -110,8 +114,8 @@ class Reply:
 
     ``outputs`` are private CPU copies, contiguous, with the shape and dtype that the kernel gave
     (never what the contract asks for). ``inputs_after`` holds, for each tensor argument, its whole
-    storage as uint8 after the call, None for the others; read from shared memory on the CPU. ``touched_guards`` names
-    each canary zone whose bytes changed. ``effects`` names each piece of global state that changed
+    storage as uint8 after the call, None for the others; read from shared memory on the CPU.
+    ``touched_guards`` names each canary zone whose bytes changed. ``effects`` names each piece of global state that changed
     (random state, default dtype, flags, threads left running, patched functions, ...).
     """
 
@@ -124,7 +128,8 @@ class Reply:
     effects: tuple[str, ...] = ()
     previous_outputs: tuple[torch.Tensor, ...] = ()
     ops: tuple[str, ...] = ()
-    """Names of torch compute operations, such as 'aten::mm', with ``trace``; views and allocations are left out."""
+    """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
+    allocations."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     wall_s: float = 0.0
@@ -144,7 +149,7 @@ class Subject(Protocol):
     def name(self) -> str:
         """'kernel' or 'eager'."""
 
-    def call(self, args: Sequence[Arg], options: CallOptions = CallOptions()) -> Reply:  # noqa: B008 - frozen
+    def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         """Call it once. Raises InfrastructureError only; whatever the kernel does is a Reply.
 
         After CRASHED, TIMED_OUT or MEMORY the next call runs in a fresh process.

@@ -1,0 +1,324 @@
+"""The bench, what a gate works with: contract, device, seeds, inputs, references, comparator."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+
+from verifier.contract import Contract, Output, Task, TaskError
+from verifier.gate import Finding, failed, not_applicable
+from verifier.records import CaseRecord, DeviceMode, GateId, Language
+from verifier.referee.compare import Rule, check_output, worst
+from verifier.referee.eager import Eager, Function, as_tuple
+from verifier.referee.generator import derive_seed
+from verifier.referee.inputs import make_args, torch_dtype
+from verifier.subject import ORDINARY, Arg, CallOptions, Reply, ReplyKind, Subject
+
+Tensors = tuple[torch.Tensor, ...]
+
+INTERPRETER_BF16: Final = (
+    "Triton's interpreter computes every bf16 operation wrongly; judged on a GPU only"
+)
+BUDGET: Final[Mapping[DeviceMode, int]] = {
+    DeviceMode.CPU_INTERPRET: 1 << 14,
+    DeviceMode.CUDA: 1 << 22,
+}
+"""Greatest number of elements of one input in an ordinary case."""
+
+_CACHE_SIZE: Final = 256
+
+
+def load_reference(task: Task) -> Function:
+    """The task's ``reference``. Raises TaskError when the file does not define one."""
+    module = types.ModuleType(f"_reference_{task.digest[:12]}")
+    path = str(task.folder / "reference.py")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(task.reference_source, path, "exec"), module.__dict__)  # noqa: S102 - trusted
+    except Exception as error:
+        raise TaskError(f"{path}: {type(error).__name__}: {error}") from error
+    reference = module.__dict__.get("reference")
+    if not callable(reference):
+        raise TaskError(f"{path}: defines no function 'reference'")
+    return reference  # type: ignore[no-any-return]
+
+
+def digest(values: Sequence[Arg]) -> str:
+    """sha256 over dtype, shape and bytes of each value, in order; layout does not enter."""
+    state = hashlib.sha256()
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            state.update(f"{value.dtype}{tuple(value.shape)}".encode())
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            state.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+        else:
+            state.update(repr(value).encode())
+    return state.hexdigest()
+
+
+def _upcast(arg: Arg) -> Arg:
+    if not isinstance(arg, torch.Tensor):
+        return arg
+    if arg.is_complex():
+        return arg.to(torch.complex128)
+    return arg.double() if arg.is_floating_point() else arg.clone()
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One task on one device, with one master seed.
+
+    ``language`` is the kernel's; it decides which dtypes the interpreter can judge. ``constants``
+    are integers in the kernel's source that look like tile sizes (gate 4 puts shapes around them).
+    """
+
+    contract: Contract
+    reference: Function
+    mode: DeviceMode
+    device: torch.device
+    seed: int
+    language: Language
+    constants: tuple[int, ...] = ()
+    rule_factor: float = 2.0
+    _golden: OrderedDict[str, Tensors | str] = field(default_factory=OrderedDict, repr=False)
+    _eager: OrderedDict[str, Reply] = field(default_factory=OrderedDict, repr=False)
+
+    # --- cases and inputs
+
+    def case(
+        self,
+        gate: GateId,
+        label: str,
+        *,
+        dims: Mapping[str, int] | None = None,
+        dtypes: Mapping[str, str] | None = None,
+        fill: str = "normal",
+        **params: Any,
+    ) -> CaseRecord:
+        """A case of a gate, with a seed derived from the master seed, the gate and the label.
+
+        Without ``dims`` or ``dtypes`` it takes ``small_dims()`` and the usual dtypes.
+        """
+        return CaseRecord(
+            label=label,
+            dims=dict(dims if dims is not None else self.small_dims()),
+            dtypes=dict(dtypes if dtypes is not None else self.contract.usual_dtypes()),
+            fill=fill,
+            seed=derive_seed(self.seed, gate.value, label),
+            params=params,
+        )
+
+    def args(self, case: CaseRecord) -> list[Arg]:
+        """Contiguous CPU arguments in call order; fresh tensors at each call."""
+        return make_args(self.contract, case)
+
+    def named(self, args: Sequence[Arg]) -> dict[str, Arg]:
+        """The arguments by name."""
+        return dict(zip(self.contract.call_order, args, strict=True))
+
+    def position(self, name: str) -> int:
+        """Where an argument stands in the call."""
+        return self.contract.call_order.index(name)
+
+    # --- sizes
+
+    @property
+    def budget(self) -> int:
+        return BUDGET[self.mode]
+
+    def elements(self, dims: Mapping[str, int]) -> int:
+        """The number of elements of the greatest input or output."""
+        sizes = [_product(self.contract.shape(item, dims)) for item in self.contract.tensors]
+        return max(sizes)
+
+    def small_dims(self) -> dict[str, int]:
+        """The usual sizes, the greatest dims cut to smaller candidates until half the budget fits."""
+        dims = self.contract.usual_dims()
+        while self.elements(dims) > self.budget // 2:
+            smaller = self._shrink_once(dims)
+            if smaller is None:
+                break
+            dims = smaller
+        return dims
+
+    def _shrink_once(self, dims: Mapping[str, int]) -> dict[str, int] | None:
+        for name in sorted(dims, key=lambda n: -dims[n]):
+            lower = [c for c in self.contract.dims[name].candidates if 1 < c < dims[name]]
+            for size in sorted(lower, reverse=True):
+                trial = {**dims, name: size}
+                if self.contract.allows(trial):
+                    return trial
+        return None
+
+    # --- what can be judged here
+
+    def dtype_names(self, case: CaseRecord) -> set[str]:
+        """Every dtype that this case's inputs and outputs have."""
+        contract = self.contract
+        return {contract.dtype(item, case.dtypes) for item in contract.tensors}
+
+    def cannot_judge(self, case: CaseRecord) -> str | None:
+        """None, or why this device cannot judge the case at all."""
+        interpreted = self.mode is DeviceMode.CPU_INTERPRET and self.language is Language.TRITON
+        if interpreted and any(
+            name == "bfloat16" or name.startswith("float8") for name in self.dtype_names(case)
+        ):
+            return INTERPRETER_BF16
+        return None
+
+    # --- references
+
+    def golden(self, args: Sequence[Arg]) -> Tensors | str:
+        """The fp64 truth for exactly these (low-precision) inputs, on the CPU; text when the
+        reference refuses them."""
+        key = digest(args)
+        if key not in self._golden:
+            _remember(self._golden, key, self._compute_golden(args))
+        return self._golden[key]
+
+    def _compute_golden(self, args: Sequence[Arg]) -> Tensors | str:
+        try:
+            with torch.no_grad():
+                return as_tuple(self.reference(*(_upcast(arg) for arg in args)))
+        except Exception as error:  # noqa: BLE001 - a reference may refuse (an empty axis, say)
+            return f"{type(error).__name__}: {error}"
+
+    def new_eager(self) -> Eager:
+        """Eager as a subject of its own."""
+        tf32 = self.contract.behaviour.allow_tf32
+        return Eager(self.reference, self.device, allow_tf32=tf32)
+
+    def eager(self, args: Sequence[Arg]) -> Reply:
+        """Eager's reply for contiguous copies of these inputs (remembered)."""
+        key = digest(args)
+        if key not in self._eager:
+            plain = [a.contiguous() if isinstance(a, torch.Tensor) else a for a in args]
+            _remember(self._eager, key, self.new_eager().call(plain))
+        return self._eager[key]
+
+    # --- judging one reply
+
+    def rule(self, dtype: str) -> Rule:
+        return Rule(self.rule_factor, self.contract.tolerances.get(dtype))
+
+    def results(self, case: CaseRecord, args: Sequence[Arg], reply: Reply) -> Tensors | Finding:
+        """The contract's outputs from a reply, in-place ones read from their inputs; a Finding when
+        the reply has none, or has the wrong number, shape, dtype or device of them.
+
+        Refusals (an exception of the kernel's own) are failures here; gates in which refusing is
+        allowed ask ``refused`` first.
+        """
+        if not reply.returned:
+            return self.explain(reply)
+        expected = self.contract.outputs
+        if len(reply.outputs) == len(expected):
+            outputs = reply.outputs
+        elif len(reply.outputs) == sum(out.in_place_of is None for out in expected):
+            outputs = self._with_in_place(args, reply)
+        else:
+            return failed(
+                f"returned {len(reply.outputs)} outputs, the contract has {len(expected)}"
+            )
+        for output, tensor in zip(expected, outputs, strict=True):
+            problem = self._misfit(case, output, tensor)
+            if problem:
+                return failed(problem)
+        if any(info.device != self.device.type for info in reply.infos):
+            return failed(f"an output is on {reply.infos[0].device}, not on {self.device.type}")
+        return outputs
+
+    def _with_in_place(self, args: Sequence[Arg], reply: Reply) -> Tensors:
+        returned = iter(reply.outputs)
+        outputs = []
+        for output in self.contract.outputs:
+            if output.in_place_of is None:
+                outputs.append(next(returned))
+            else:
+                outputs.append(self.after(args, reply, self.position(output.in_place_of)))
+        return tuple(outputs)
+
+    def after(self, args: Sequence[Arg], reply: Reply, position: int) -> torch.Tensor:
+        """A tensor argument as the call left it."""
+        arg, storage = args[position], reply.inputs_after[position]
+        assert isinstance(arg, torch.Tensor) and storage is not None  # noqa: S101, PT018
+        blank = torch.empty(0, dtype=arg.dtype)
+        view = blank.set_(storage.untyped_storage(), arg.storage_offset(), arg.shape, arg.stride())
+        return view.contiguous()
+
+    def _misfit(self, case: CaseRecord, output: Output, tensor: torch.Tensor) -> str | None:
+        shape = self.contract.shape(output, case.dims)
+        dtype = torch_dtype(self.contract.dtype(output, case.dtypes))
+        if tuple(tensor.shape) != shape:
+            return f"{output.name} has shape {list(tensor.shape)}, not {list(shape)}"
+        if tensor.dtype != dtype:
+            return f"{output.name} is {str(tensor.dtype)[6:]}, not {str(dtype)[6:]}"
+        return None
+
+    def explain(self, reply: Reply) -> Finding:
+        """The finding for a reply that did not return."""
+        if reply.kind is ReplyKind.UNSUPPORTED:
+            return not_applicable(reply.detail)
+        words = {
+            ReplyKind.RAISED: "raised",
+            ReplyKind.LOAD_FAILED: "could not be loaded:",
+            ReplyKind.BAD_OUTPUT: "returned no usable output:",
+            ReplyKind.CRASHED: "crashed:",
+            ReplyKind.TIMED_OUT: "timed out:",
+            ReplyKind.MEMORY: "ran out of its memory:",
+        }
+        return failed(f"the kernel {words[reply.kind]} {reply.detail}")
+
+    def refused(self, reply: Reply) -> Finding | None:
+        """NOT_APPLICABLE(refused) when the kernel raised an exception of its own, else None."""
+        if reply.kind is ReplyKind.RAISED:
+            return not_applicable(f"refused: {reply.detail.splitlines()[0][:120]}")
+        return None
+
+    def compare(self, case: CaseRecord, args: Sequence[Arg], outputs: Tensors) -> Finding:
+        """The comparator over all outputs against golden and eager for these inputs."""
+        golden, eager = self.golden(args), self.eager(args)
+        if isinstance(golden, str):
+            return not_applicable(f"the reference refuses this input: {golden}")
+        if not eager.returned:
+            return not_applicable(f"eager refuses this input: {eager.detail}")
+        findings = [
+            check_output(out.name, gold, ref, got, self.rule(self.contract.dtype(out, case.dtypes)))
+            for out, gold, ref, got in zip(
+                self.contract.outputs, golden, eager.outputs, outputs, strict=True
+            )
+        ]
+        return worst(findings)
+
+    def check(
+        self,
+        case: CaseRecord,
+        args: Sequence[Arg],
+        subject: Subject,
+        options: CallOptions = ORDINARY,
+    ) -> Finding:
+        """Call the subject and compare: the whole ordinary judgement of one case."""
+        reply = subject.call(args, options)
+        outputs = self.results(case, args, reply)
+        if isinstance(outputs, Finding):
+            return outputs
+        return self.compare(case, args, outputs)
+
+
+def _product(shape: Sequence[int]) -> int:
+    result = 1
+    for size in shape:
+        result *= size
+    return result
+
+
+def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
+    cache[key] = value
+    if len(cache) > _CACHE_SIZE:
+        cache.popitem(last=False)
