@@ -1,0 +1,50 @@
+# The two commands are `make run` and `make test`; both install what is missing first.
+PYTHON ?= python3
+SETUP := $(PYTHON) kernelhub/launch/install.py
+BIN := .venv/bin
+ARGS ?=
+WITH ?=
+# Commands that need no running database take the settings of the tests.
+TEST_ENV := DJANGO_SETTINGS_MODULE=kernelhub.settings.test
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check fmt perf lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
+
+setup: ## Install into .venv (WITH="services" leaves out torch and the developer's tools)
+	@$(SETUP) $(if $(WITH),--with "$(WITH)")
+
+run: ## Start everything, judge the demo corpus, serve http://127.0.0.1:8000
+	@$(SETUP) --with "runner services"
+	@exec $(BIN)/python -m kernelhub.launch $(ARGS)
+
+test: ## Run the whole test suite (ARGS are passed to pytest)
+	@$(SETUP)
+	@exec $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+check: ## Lint, formatting, types, import rules, Django's checks, missing migrations
+	@$(SETUP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(TEST_ENV) $(BIN)/python manage.py check --fail-level WARNING
+	$(TEST_ENV) $(BIN)/python manage.py makemigrations --check --dry-run
+
+fmt: ## Format the code and repair what lint can repair
+	@$(SETUP)
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+
+perf: ## Start a private hub and print start times, memory and verification times
+	@$(SETUP)
+	@exec $(BIN)/python -m tests.perf.report $(ARGS)
+
+lock: ## Write constraints.txt anew from pyproject.toml, newest versions first
+	@$(SETUP) --lock
+
+clean: ## Remove caches and collected static files; keeps .venv and var/
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis staticfiles
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
