@@ -1,0 +1,1 @@
+"""Pages: server-rendered views and the pure functions that draw their figures."""

@@ -1,0 +1,199 @@
+"""Template tags: the gate strip, the gate row, states, durations and charts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from kernelhub.web.catalogue import GATES, Look, run_look
+from kernelhub.web.figures import FigureJson
+from kernelhub.web.present import Cell, GateLike, cells, plural, row_label
+from kernelhub.web.text import one_line, strip_control
+
+register = template.Library()
+THEMES: Final = frozenset({"light", "dark"})
+
+
+@register.simple_tag(takes_context=True)
+def theme_attribute(context: Mapping[str, Any]) -> SafeString:
+    """`data-theme`, where the reader chose a theme; the system decides otherwise."""
+    request = context.get("request")
+    theme = request.COOKIES.get("theme", "") if request is not None else ""
+    return format_html(' data-theme="{}"', theme) if theme in THEMES else mark_safe("")
+
+
+@register.simple_tag(takes_context=True)
+def current(context: Mapping[str, Any], *prefixes: str) -> SafeString:
+    """`aria-current` on the navigation entry that the page lies under."""
+    request = context.get("request")
+    path = request.path if request is not None else None
+    here = path is not None and any(path == "/" if p == "/" else path.startswith(p) for p in prefixes)
+    return mark_safe(' aria-current="page"' if here else "")
+
+
+@register.simple_tag(takes_context=True)
+def with_query(context: Mapping[str, Any], **changes: object) -> str:
+    """The page's own query string with some parameters changed; an empty value drops one."""
+    query = context["request"].GET.copy()
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value not in (None, ""):
+            query[name] = str(value)
+    return f"?{query.urlencode()}" if query else "?"
+
+
+@register.simple_tag
+def query(**parameters: object) -> str:
+    """A query string of its own."""
+    return f"?{urlencode({name: value for name, value in parameters.items() if value})}"
+
+
+@register.inclusion_tag("web/_gate_strip.html")
+def gate_strip(marks: Sequence[Cell]) -> dict[str, object]:
+    """The signature: twelve large cells, each naming its reason and leading to its evidence."""
+    return {"cells": marks}
+
+
+@register.simple_tag
+def gate_row(findings: Iterable[GateLike]) -> SafeString:
+    """Twelve marks for a table cell, read out as one sentence."""
+    marks = cells(findings)
+    body = format_html_join(
+        "",
+        '<i class="{}" title="{}">{}</i>',
+        ((mark.look.css, _mark_title(mark), mark.look.glyph) for mark in marks),
+    )
+    return format_html('<span class="gates" role="img" aria-label="{}">{}</span>', row_label(marks), body)
+
+
+def _mark_title(mark: Cell) -> str:
+    return f"{mark.gate.number} {mark.gate.short}: {mark.look.word}"
+
+
+@register.simple_tag
+def gate_heads() -> SafeString:
+    """The numbers over a column of gate rows."""
+    body = format_html_join(
+        "", '<i title="{} {}">{}</i>', ((page.number, page.short, page.number) for page in GATES)
+    )
+    return format_html('<span class="gates heads" role="img" aria-label="Gates 1 to 12">{}</span>', body)
+
+
+@register.filter
+def state(run: Any) -> SafeString:
+    """Where a run stands, as glyph and word: its outcome once judged, else its status."""
+    verdict = getattr(run, "verdict", None)
+    return look_html(run_look(run.status, verdict.outcome if verdict else None))
+
+
+@register.filter
+def look_html(look: Look) -> SafeString:
+    return format_html(
+        '<span class="state t-{}"><span class="glyph" aria-hidden="true">{}</span>{}</span>',
+        look.css,
+        look.glyph,
+        look.word,
+    )
+
+
+@register.filter
+def said(accepted: bool | None) -> SafeString:
+    """What the loose test said."""
+    if accepted is None:
+        return mark_safe('<span class="t-na">not run</span>')
+    look = Look("pass", "✓", "accept") if accepted else Look("fail", "✕", "reject")
+    return look_html(look)
+
+
+@register.filter
+def plain(value: object) -> str:
+    """Untrusted text without terminal codes; the template escapes it afterwards."""
+    return strip_control(str(value))
+
+
+@register.filter
+def line(value: object, limit: int = 160) -> str:
+    """The first line of untrusted text."""
+    return one_line(str(value), limit)
+
+
+@register.filter
+def count(number: int, noun: str) -> str:
+    """`{{ 2|count:"run" }}` is '2 runs'; `{{ 2|count:"entry,entries" }}` names its own plural."""
+    one, _, many = noun.partition(",")
+    return plural(number, one, many)
+
+
+@register.filter
+def took(duration_ms: float | None) -> str:
+    """A duration with three digits at most: '0.8 ms', '214 ms', '1.87 s', '3 min 4 s'."""
+    if duration_ms is None:
+        return ""
+    if duration_ms < 1000:
+        return f"{duration_ms:.1f} ms" if duration_ms < 10 else f"{duration_ms:.0f} ms"
+    seconds = duration_ms / 1000
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+@register.filter
+def when(moment: datetime | None) -> SafeString:
+    """'2 min ago', with the exact time on hover and for machines."""
+    if moment is None:
+        return mark_safe("")
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>',
+        moment.isoformat(),
+        moment.strftime("%Y-%m-%d %H:%M:%S"),
+        ago(moment, timezone.now()),
+    )
+
+
+STEPS: Final = ((60, 1, "s"), (3600, 60, "min"), (48 * 3600, 3600, "h"), (10**12, 86400, "d"))
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """One unit is enough in a table: '3 s ago', '5 min ago', '7 h ago', '12 d ago'."""
+    age_s = max(0, int((now - moment).total_seconds()))
+    if age_s < 2:
+        return "just now"
+    unit_s, name = next((unit_s, name) for limit_s, unit_s, name in STEPS if age_s < limit_s)
+    return f"{age_s // unit_s} {name} ago"
+
+
+@register.filter
+def shape(values: Iterable[object]) -> str:
+    """(2, 3) as '[2, 3]'."""
+    return f"[{', '.join(str(value) for value in values)}]"
+
+
+@register.filter
+def pairs(values: Mapping[str, object]) -> str:
+    """{'M': 2} as 'M=2'."""
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "–"
+
+
+@register.filter
+def pretty(value: object) -> str:
+    """JSON for reading."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@register.filter
+def lookup(mapping: Mapping[Any, Any], key: object) -> Any:
+    return mapping.get(key)
+
+
+@register.inclusion_tag("web/_chart.html")
+def chart(figure: FigureJson, name: str, label: str) -> dict[str, object]:
+    """A figure that charts.js draws; without JavaScript the table beside it says the same."""
+    return {"figure": figure, "name": name, "data_id": f"{name}-data", "label": label}

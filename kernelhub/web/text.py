@@ -1,0 +1,29 @@
+"""Untrusted text made printable. HTML escaping stays with the templates."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# OSC (titles, hyperlinks) first, then CSI (colours, cursor), then any other two-byte escape.
+_ANSI: Final = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[\x1b\x9b]\[?[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
+)
+# Everything that is no text: C0 but tab and newline, DEL, C1, and the marks that reorder text.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def strip_control(text: str) -> str:
+    """The text without terminal escapes, control characters and bidirectional overrides.
+
+    A carriage return becomes a newline, as a terminal's progress bar means it.
+    """
+    plain = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _CONTROL.sub("", plain)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The first line of the text, shortened with an ellipsis."""
+    lines = strip_control(text).strip().splitlines()
+    first = lines[0].strip() if lines else ""
+    return first if len(first) <= limit else f"{first[: limit - 1]}…"

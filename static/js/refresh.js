@@ -1,0 +1,56 @@
+// Fetches the page again and puts its marked parts in place of ours: the server stays the only
+// renderer. Calls within a second become one; a failed fetch is tried again by the next hint.
+const SHORTEST_GAP_MS = 700;
+let last = 0;
+let timer = 0;
+let running = false;
+let again = false;
+
+export function refreshSoon() {
+  if (running) { again = true; return; }
+  if (timer) return;
+  timer = setTimeout(refresh, Math.max(60, last + SHORTEST_GAP_MS - Date.now()));
+}
+
+async function refresh() {
+  timer = 0;
+  running = true;
+  try {
+    const response = await fetch(location.href, { headers: { "X-Refresh": "1" } });
+    if (response.ok) swap(new DOMParser().parseFromString(await response.text(), "text/html"));
+    else again = response.status >= 500;
+  } catch {
+    again = true;
+  }
+  last = Date.now();
+  running = false;
+  if (again) { again = false; refreshSoon(); }
+}
+
+function swap(fresh) {
+  for (const part of document.querySelectorAll("[data-swap]")) {
+    const other = fresh.getElementById(part.id);
+    if (!other || other.innerHTML === part.dataset.was) continue;
+    part.dataset.was = other.innerHTML;
+    replace(part, other);
+  }
+  document.title = fresh.title;
+  dispatchEvent(new CustomEvent("swapped"));
+}
+
+function replace(part, other) {
+  const focused = part.contains(document.activeElement) ? document.activeElement : null;
+  const scrolls = [...part.querySelectorAll("[data-scroll]")].map((box) => [box.id, box.scrollTop]);
+  const open = [...part.querySelectorAll("details[open][id]")].map((details) => details.id);
+  part.className = other.className;
+  part.innerHTML = other.innerHTML;
+  for (const [id, top] of scrolls) document.getElementById(id)?.scrollTo(0, top);
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  if (focused) find(part, focused)?.focus({ preventScroll: true });
+}
+
+function find(part, focused) {
+  if (focused.id) return document.getElementById(focused.id);
+  const href = focused.getAttribute("href");
+  return href ? part.querySelector(`a[href="${CSS.escape(href)}"]`) : null;
+}
