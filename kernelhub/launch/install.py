@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any  # noqa: F401 - read by type checkers, in the comments
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 GROUPS = ("runner", "services", "dev")
