@@ -82,10 +82,17 @@ class SuiteDefinition(Protocol):
 _registry: dict[str, SuiteDefinition] = {}
 
 
+def contract_text(contract: Mapping[str, Any]) -> str:
+    """The contract as canonical JSON: the same text for the same contract."""
+    return json.dumps(contract, sort_keys=True, separators=(",", ":"))
+
+
 def task_digest(contract: Mapping[str, Any], reference: str) -> str:
-    """sha256 over canonical JSON of the contract and the bytes of the reference."""
-    canonical = json.dumps(contract, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(f"{canonical}\0{reference}".encode()).hexdigest()
+    """sha256 over canonical JSON of the contract and the bytes of the reference.
+
+    The same formula as the verifier's: a node refuses a task folder whose digest differs.
+    """
+    return hashlib.sha256(f"{contract_text(contract)}\0{reference}".encode()).hexdigest()
 
 
 def register(suite: SuiteDefinition) -> None:

@@ -31,7 +31,7 @@ CREATE TRIGGER core_measurement_speedup BEFORE INSERT ON core_measurement
 # Table: its columns that never change ('*' for all), and what to do instead.
 FROZEN = {
     "core_task": (
-        ("suite_id", "slug", "revision", "contract", "reference", "digest"),
+        ("suite_id", "slug", "revision", "contract", "contract_text", "reference", "digest"),
         "store a new revision",
     ),
     "core_kernel": (("task_id", "source", "sha256", "entry"), "register another kernel"),

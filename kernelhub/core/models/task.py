@@ -15,6 +15,8 @@ class Task(models.Model):
 
     The contract, the reference and their digest never change once stored (a database trigger
     refuses it): a changed task is a new revision, so old verdicts keep meaning what they meant.
+    ``contract_text`` is the contract as the digest saw it and as nodes get it; ``contract`` is
+    for queries only, because jsonb turns 1e30 into an integer.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -26,6 +28,7 @@ class Task(models.Model):
     tags = models.JSONField(default=list, blank=True)
     difficulty = models.PositiveSmallIntegerField(null=True, blank=True)
     contract = models.JSONField(editable=False)
+    contract_text = models.TextField(editable=False)
     reference = models.TextField(editable=False)
     digest = models.CharField(max_length=64, editable=False)
     status = models.CharField(
