@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import Prefetch, Q, QuerySet
 
 from kernelhub.core.models import Event, GateResult, Run
+from verifier.records import GateStatus
 
 PAGE: Final = 50
 PAGE_MAX: Final = 500
@@ -25,7 +26,8 @@ class RunFilters:
     """What a list of runs is narrowed to; '' and None mean any.
 
     ``task`` is a path such as ``fuzzoracle/softmax`` or a bare slug; ``text`` is looked for in
-    labels, author names, task slugs and the beginnings of hashes and run ids.
+    labels, author names, task slugs and the beginnings of hashes and run ids. ``gate`` keeps the
+    runs that failed that gate, such as ``G10``.
     """
 
     suite: str = ""
@@ -38,6 +40,7 @@ class RunFilters:
     kernel: UUID | None = None
     node: str = ""
     text: str = ""
+    gate: str = ""
 
     def query(self) -> Q:
         """All given filters, and-ed."""
@@ -53,6 +56,9 @@ class RunFilters:
         query = Q(**{name: value for name, value in exact.items() if value})
         if self.illusion is not None:
             query &= Q(verdict__illusion=self.illusion)
+        if self.gate:
+            failed = GateResult.objects.filter(gate=self.gate, status=GateStatus.FAIL.value)
+            query &= Q(verdict__in=failed.values("verdict"))
         return query & _task_query(self.task) & _text_query(self.text)
 
 
@@ -95,8 +101,14 @@ class CursorError(ValueError):
     """The cursor was not made by run_list."""
 
 
-def run_list(filters: RunFilters | None = None, cursor: str = "", limit: int = PAGE) -> RunPage:
-    """One page of runs, newest first; constant cost however far the page lies back.
+def run_list(
+    filters: RunFilters | None = None,
+    cursor: str = "",
+    limit: int = PAGE,
+    *,
+    oldest_first: bool = False,
+) -> RunPage:
+    """One page of runs, newest first by default; constant cost however far the page lies back.
 
     CursorError for a cursor that no page gave. The runs come with task, suite, kernel, node,
     campaign, verdict and, on the verdict, gate statuses (no counterexamples).
@@ -104,7 +116,8 @@ def run_list(filters: RunFilters | None = None, cursor: str = "", limit: int = P
     backwards, position = _cursor_read(cursor)
     size = max(1, min(limit, PAGE_MAX))
     runs = runs_for_lists().filter((filters or RunFilters()).query())
-    found = list(_from_position(runs, position, backwards=backwards)[: size + 1])
+    rising = backwards != oldest_first
+    found = list(_from_position(runs, position, backwards=rising)[: size + 1])
     more, page = len(found) > size, found[:size]
     if backwards:
         page.reverse()
