@@ -108,6 +108,7 @@ def cluster_service(cluster: Cluster, log: Path) -> Service:
         user=cluster.user,
         stop_signal=SIGINT,
         stop_grace_s=5.0,
+        stage=2,
     )
 
 

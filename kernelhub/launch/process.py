@@ -33,6 +33,8 @@ class Service:
     user: SystemUser | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 3.0
+    stage: int = 1
+    """A lower stage is stopped first: 0 node agents, 1 the hub, 2 what the hub stands on."""
 
 
 def spawn(service: Service) -> subprocess.Popen[bytes]:

@@ -54,6 +54,7 @@ def redis_service(server: Redis, log: Path) -> Service:
         log=log,
         env={"PATH": os.defpath},
         cwd=server.home,
+        stage=2,
     )
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kernelhub.launch.errors import LaunchError
 from kernelhub.launch.files import private_folder
 
-LOG_LIMIT_NBYTES = 10 * 1024 * 1024
+REPO: Final = Path(__file__).resolve().parents[2]
+LOG_LIMIT_NBYTES: Final = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +79,19 @@ def var_open(root: Path) -> Var:
     return var
 
 
-def var_lock(var: Var) -> int:
-    """Holds var/ until this process and the children that inherit the descriptor are gone."""
-    descriptor = os.open(var.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise LaunchError(
-            f"kernelhub already runs on {var.root}: use that one, stop it first, or name another "
-            "folder with KERNELHUB_VAR (and another port with KERNELHUB_PORT)."
-        ) from error
-    return descriptor
+@contextmanager
+def var_held(root: Path) -> Iterator[Var]:
+    """The folder, for one launch at a time. LaunchError when another one holds it."""
+    var = var_open(root)
+    with (root / "lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise LaunchError(
+                f"kernelhub already runs on {root}: use that one, stop it first, or name another "
+                "folder with KERNELHUB_VAR (and another port with KERNELHUB_PORT)."
+            ) from error
+        yield var
 
 
 def log_bound(path: Path, *, limit_nbytes: int = LOG_LIMIT_NBYTES) -> None:

@@ -1,0 +1,60 @@
+"""What a person sees: plain lines, and a bar where the output is a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+PLAIN_STEP_S: Final = 10.0
+"""How often a log file, which cannot be overwritten, gets a line of progress."""
+
+
+def say(text: str) -> None:
+    print(f"kernelhub: {text}", flush=True)  # noqa: T201 - this is the interface
+
+
+def complain(text: str) -> None:
+    """The one line that says why the launch cannot go on."""
+    print(f"kernelhub: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+@dataclass(slots=True)
+class ProgressBar:
+    """One line that is drawn over itself; lines now and then where that cannot be."""
+
+    out: TextIO = sys.stdout
+    _drawn: str = ""
+    _said_s: float = float("-inf")
+
+    def show(self, *, done: int, total: int, note: str) -> None:
+        text = f"{done}/{total} {note}"
+        if text == self._drawn:
+            return
+        if self.out.isatty():
+            self._draw(done, total, text)
+        elif done == total or time.monotonic() - self._said_s >= PLAIN_STEP_S:
+            self._said_s = time.monotonic()
+            print(f"kernelhub: judged {text}", file=self.out, flush=True)
+        self._drawn = text
+
+    def close(self) -> None:
+        if self._drawn and self.out.isatty():
+            print(file=self.out, flush=True)
+
+    def _draw(self, done: int, total: int, text: str) -> None:
+        columns = shutil.get_terminal_size().columns
+        width = max(10, min(30, columns - 50))
+        filled = round(width * done / total) if total else width
+        line = f"[{'#' * filled}{'.' * (width - filled)}] {text}"
+        print(f"\r\x1b[K{line[: columns - 1]}", end="", file=self.out, flush=True)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
