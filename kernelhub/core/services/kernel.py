@@ -15,7 +15,7 @@ from verifier.records import Language
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-SOURCE_NBYTES: Final = 1_000_000
+SOURCE_NBYTES: Final = 1024 * 1024
 """Largest source. The largest kernel that we know of has a tenth of it."""
 
 _MARKS: Final = (
