@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import BinaryIO
 
 
 def private_folder(path: Path) -> Path:
@@ -27,3 +28,9 @@ def read_or_create_secret(path: Path, *, nbytes: int = 24) -> str:
     if not path.exists():
         write_private(path, secrets.token_hex(nbytes) + "\n")
     return path.read_text(encoding="utf-8").strip()
+
+
+def open_private(path: Path) -> BinaryIO:
+    """The file for appending; a new one is readable by the owner alone."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return os.fdopen(descriptor, "ab")

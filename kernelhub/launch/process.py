@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelhub.launch.errors import LaunchError
+from kernelhub.launch.files import open_private
 from kernelhub.launch.system_user import SystemUser
 
 PR_SET_PDEATHSIG: Final = 1
@@ -43,7 +44,7 @@ def spawn(service: Service) -> subprocess.Popen[bytes]:
     The kernel signals the process when the thread that started it dies, so call this from the
     main thread. Raises LaunchError when the command cannot be executed.
     """
-    with service.log.open("ab") as log:
+    with open_private(service.log) as log:
         try:
             return subprocess.Popen(
                 service.argv,
