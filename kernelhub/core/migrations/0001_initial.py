@@ -826,7 +826,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(
-                        ("status__in", ["NOT_APPLICABLE", "ERROR", "INCONCLUSIVE", "FAIL"]),
+                        ("status__in", ["ERROR", "FAIL", "INCONCLUSIVE", "NOT_APPLICABLE"]),
                         _negated=True,
                     ),
                     models.Q(("reason", ""), _negated=True),

@@ -89,7 +89,7 @@ class GateResult(models.Model):
                 condition=Q(number__gte=1, number__lte=12), name="gate_number_1_to_12"
             ),
             models.CheckConstraint(
-                condition=~Q(status__in=[one.value for one in NEEDS_REASON]) | ~Q(reason=""),
+                condition=~Q(status__in=sorted(one.value for one in NEEDS_REASON)) | ~Q(reason=""),
                 name="gate_reason",
             ),
             models.CheckConstraint(
