@@ -25,7 +25,7 @@ REST_FRAMEWORK: dict[str, Any] = {
         "person": "1200/min",
         "write": "300/min",
     },
-    "DEFAULT_SCHEMA_CLASS": "kernelhub.api.schema.ProblemSchema",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "kernelhub.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     # The address of the connection, never a header that the caller can write.
@@ -44,7 +44,17 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     # The node API is a private matter of hub and nodes: the schema shows v1 alone.
     "PREPROCESSING_HOOKS": ["kernelhub.api.schema.only_v1"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "kernelhub.api.schema.add_problems",
+    ],
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "RunStatusEnum": "kernelhub.core.choices.RunStatus",
+        "GateStatusEnum": "kernelhub.core.choices.GATE_STATUS_CHOICES",
+        "AuthorKindEnum": "kernelhub.core.choices.AuthorKind",
+        "SubmitterKindEnum": "kernelhub.api.serializers.runs.SUBMITTER_KINDS",
+    },
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     # The sidecar package serves Swagger from our own static files: no CDN.
     "SWAGGER_UI_DIST": "SIDECAR",

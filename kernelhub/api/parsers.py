@@ -10,11 +10,9 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 from kernelhub.api.problems import Kind, ProblemError
+from kernelhub.core.services.kernel import SOURCE_NBYTES
 
-MAX_SOURCE_NBYTES: Final = 1024 * 1024
-"""The largest kernel source, counted in UTF-8."""
-
-MAX_BODY_NBYTES: Final = 8 * MAX_SOURCE_NBYTES
+MAX_BODY_NBYTES: Final = 8 * SOURCE_NBYTES
 """JSON may spell a character with six bytes: the largest source fits however it is escaped."""
 
 
@@ -44,7 +42,7 @@ def too_large() -> ProblemError:
     return ProblemError(
         Kind.TOO_LARGE,
         f"The body exceeds {MAX_BODY_NBYTES:,} bytes; "
-        f"a kernel source may have at most {MAX_SOURCE_NBYTES:,} bytes (1 MiB).",
+        f"a kernel source may have at most {SOURCE_NBYTES:,} bytes (1 MiB).",
     )
 
 

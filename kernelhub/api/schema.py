@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.openapi import AutoSchema
-from rest_framework import serializers
 
 from kernelhub.api.problems import MEDIA_TYPE
 
+FAULT: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "One thing wrong, and where: in the body, the query or a header.",
+    "properties": {
+        "pointer": {"type": "string", "description": "JSON pointer into the body, as a fragment"},
+        "parameter": {"type": "string", "description": "name of a query parameter"},
+        "header": {"type": "string", "description": "name of a header"},
+        "detail": {"type": "string"},
+    },
+    "required": ["detail"],
+}
+PROBLEM: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "RFC 9457 problem document.",
+    "properties": {
+        "type": {"type": "string", "format": "uri", "example": "urn:kernelhub:problem:not-found"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}},
+    },
+    "required": ["type", "title", "status", "detail"],
+}
+PROBLEM_RESPONSE: Final[dict[str, Any]] = {
+    "description": "Any error.",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
 
-class FaultSerializer(serializers.Serializer[Any]):
-    """One thing wrong and where: in the body, the query or a header."""
-
-    pointer = serializers.CharField(required=False, help_text="JSON pointer into the body")
-    parameter = serializers.CharField(required=False, help_text="name of a query parameter")
-    header = serializers.CharField(required=False, help_text="name of a header")
-    detail = serializers.CharField()
+Endpoint = tuple[str, str, str, Any]
 
 
-class ProblemSerializer(serializers.Serializer[Any]):
-    """RFC 9457."""
-
-    type = serializers.CharField(help_text="urn:kernelhub:problem:<slug>")
-    title = serializers.CharField()
-    status = serializers.IntegerField()
-    detail = serializers.CharField()
-    errors = FaultSerializer(many=True, required=False)
-
-
-class ProblemSchema(AutoSchema):  # type: ignore[misc]  # drf-spectacular ships no types
-    """Every operation may answer with a problem document."""
-
-    def _get_response_bodies(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        responses: dict[str, Any] = super()._get_response_bodies(*args, **kwargs)
-        responses["default"] = self._get_response_for_code(
-            ProblemSerializer, "default", media_types=[MEDIA_TYPE]
-        )
-        return responses
-
-
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # as above
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its registry
     target_class = "kernelhub.accounts.authentication.TokenAuthentication"
     name = "bearer"
 
@@ -49,9 +47,15 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # as 
         return {"type": "http", "scheme": "bearer", "bearerFormat": "kh_<prefix>_<secret>"}
 
 
-Endpoint = tuple[str, str, str, Any]
-
-
 def only_v1(endpoints: list[Endpoint], **_: Any) -> list[Endpoint]:
     """Leave out the node API, a private matter of the hub and its nodes."""
     return [endpoint for endpoint in endpoints if endpoint[0].startswith("/api/v1/")]
+
+
+def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Every operation may answer with a problem document."""
+    result["components"]["schemas"] |= {"Fault": FAULT, "Problem": PROBLEM}
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            operation["responses"]["default"] = PROBLEM_RESPONSE
+    return result
