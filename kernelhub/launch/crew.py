@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kernelhub.launch.errors import LaunchError
-from kernelhub.launch.process import Service, log_tail, signal_group, spawn, wait_until
+from kernelhub.launch.process import Service, log_tail, signal_group, spawn, stop, wait_until
 from kernelhub.launch.var import log_bound
 
 BACKOFF_FIRST_S: Final = 1.0
@@ -48,11 +48,19 @@ class Crew:
         return member
 
     def start_and_wait(
-        self, service: Service, ready: Callable[[], bool], *, timeout_s: float
+        self, service: Service, ready: Callable[[], bool], *, timeout_s: float, tries: int = 1
     ) -> Member:
-        """Starts and waits until ready. LaunchError with the log's last lines otherwise."""
+        """Starts and waits until ready. LaunchError with the log's last line otherwise."""
         member = self.start(service)
-        self.wait(member, ready, timeout_s=timeout_s)
+        try:
+            self.wait(member, ready, timeout_s=timeout_s)
+        except LaunchError:
+            if tries == 1:
+                raise
+            self.members.remove(member)
+            stop(service, member.process)
+            time.sleep(BACKOFF_FIRST_S)
+            return self.start_and_wait(service, ready, timeout_s=timeout_s, tries=tries - 1)
         return member
 
     def wait(self, member: Member, ready: Callable[[], bool], *, timeout_s: float) -> None:

@@ -11,11 +11,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from signal import SIGINT
+from signal import SIGINT, SIGKILL
 from typing import Final
 from urllib.parse import quote
 
@@ -29,6 +31,7 @@ from kernelhub.launch.system_user import SystemUser, database_user
 ROLE: Final = "kernelhub"
 DATABASE: Final = "kernelhub"
 SOCKET_PATH_MAX: Final = 107  # sizeof(sockaddr_un.sun_path) less the final NUL
+LEFTOVER_GRACE_S: Final = 3.0
 SOCKET_FILE: Final = ".s.PGSQL.5432"
 RELOCATED: Final = Path("/var/lib/kernelhub")
 ENV: Final[Mapping[str, str]] = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
@@ -110,6 +113,32 @@ def cluster_service(cluster: Cluster, log: Path) -> Service:
         stop_grace_s=5.0,
         stage=2,
     )
+
+
+def cluster_end_leftover(cluster: Cluster) -> None:
+    """Ends a server that a killed launch left on this data; the caller holds the folder's lock.
+
+    PostgreSQL takes a zombie for a living server, so its mark is removed once it is dead.
+    """
+    mark = cluster.data / "postmaster.pid"
+    for number in (SIGINT, SIGKILL):
+        deadline = time.monotonic() + LEFTOVER_GRACE_S
+        while (pid := _leftover(mark, cluster)) is not None and time.monotonic() < deadline:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+            time.sleep(0.05)
+    if _leftover(mark, cluster) is None:
+        mark.unlink(missing_ok=True)
+
+
+def _leftover(mark: Path, cluster: Cluster) -> int | None:
+    """The living server that the mark names, when it is one of this data folder."""
+    try:
+        pid = int(mark.read_text().splitlines()[0])
+        command_line = Path(f"/proc/{pid}/cmdline").read_bytes()  # empty for a zombie
+    except (OSError, ValueError, IndexError):
+        return None
+    return pid if os.fsencode(cluster.data) in command_line.split(b"\0") else None
 
 
 def cluster_ready(cluster: Cluster) -> bool:

@@ -48,7 +48,7 @@ def prepare(nodes: Iterable[str]) -> dict[str, object]:
     cli_token_ensure(user, var.cli_token)
     for name in nodes:
         node_token_ensure(name, var.node_token(name))
-    return {"admin": ADMIN, "password": password}
+    return {"admin": user.get_username(), "password": password}
 
 
 def admin_ensure() -> tuple[User, str | None]:

@@ -23,7 +23,12 @@ from kernelhub.launch.crew import Crew
 from kernelhub.launch.devices import LocalDevice
 from kernelhub.launch.errors import LaunchError
 from kernelhub.launch.files import read_or_create_secret
-from kernelhub.launch.postgres import cluster_prepare, cluster_ready, cluster_service
+from kernelhub.launch.postgres import (
+    cluster_end_leftover,
+    cluster_prepare,
+    cluster_ready,
+    cluster_service,
+)
 from kernelhub.launch.process import log_tail
 from kernelhub.launch.redis_server import redis_prepare, redis_ready, redis_service
 from kernelhub.launch.services import agent_service, web_ready, web_service, worker_service
@@ -33,6 +38,7 @@ from kernelhub.settings.env import BROKER_SCHEMES, CHANNEL_SCHEMES, POSTGRES_SCH
 
 START_TIMEOUT_S: Final = 90.0
 TICK_S: Final = 0.1
+DATABASE_TRIES: Final = 5
 
 
 class Stopped(Exception):
@@ -102,8 +108,9 @@ def _serve(options: Options, var: Var, crew: Crew, stop: Stop) -> None:
     addresses.write()
     stop.check()
     prepared = _prepare(addresses, options.devices, stop)
+    _tell_password(prepared)
     _start_hub(addresses, options.devices, crew)
-    _greet(addresses, prepared)
+    say(f"open {addresses.hub_url}")
     if options.demo:
         _show_demo(addresses, crew, stop)
     say(f"serving {addresses.hub_url} (Ctrl-C stops everything)")
@@ -131,8 +138,12 @@ def _database(var: Var, crew: Crew) -> str:
         check_database(url)
         return url
     cluster = cluster_prepare(var.postgres)
+    cluster_end_leftover(cluster)
     service = cluster_service(cluster, var.log("postgres"))
-    crew.start_and_wait(service, lambda: cluster_ready(cluster), timeout_s=START_TIMEOUT_S)
+    # After a power cut or a kill, processes of the earlier server may take a moment to end.
+    crew.start_and_wait(
+        service, lambda: cluster_ready(cluster), timeout_s=START_TIMEOUT_S, tries=DATABASE_TRIES
+    )
     return cluster.url
 
 
@@ -191,14 +202,14 @@ def _start_hub(addresses: Addresses, devices: Sequence[LocalDevice], crew: Crew)
     crew.wait(web, lambda: web_ready(addresses), timeout_s=START_TIMEOUT_S)
 
 
-def _greet(addresses: Addresses, prepared: dict[str, Any]) -> None:
-    say(f"open {addresses.hub_url}")
-    if prepared["password"]:
-        say(f"sign in as {prepared['admin']} with the password {prepared['password']}")
-        say("the password is shown only now and kept nowhere in clear")
+def _tell_password(prepared: dict[str, Any]) -> None:
+    """At once and once: a launch that fails later on must not take the password with it."""
+    name, password = prepared["admin"], prepared["password"]
+    if password:
+        say(f"sign in as {name} with the password {password} (shown only now, stored nowhere)")
     else:
-        say(f"sign in as {prepared['admin']}; to set another password, while this runs:")
-        say(f"  .venv/bin/python manage.py changepassword {prepared['admin']}")
+        say(f"sign in as {name}; while this runs, a new password is set with")
+        say(f"  .venv/bin/python manage.py changepassword {name}")
 
 
 def _show_demo(addresses: Addresses, crew: Crew, stop: Stop) -> None:
