@@ -1,8 +1,8 @@
 """The task contract: what a kernel must compute, and what it promises to its callers.
 
-A task is a folder with ``task.json`` (this contract) and ``reference.py`` (``def reference(*inputs)``
-in plain torch, valid in float64). The reference is trusted code, the contract is plain data.
-docs/task.schema.json describes the JSON; docs/contract.md explains each field with examples.
+A task is a folder with ``task.json`` (this contract) and ``reference.py`` (``def
+reference(*inputs)`` in plain torch, valid in float64). The reference is trusted code, the contract
+is plain data. docs/task.schema.json describes the JSON, docs/contract.md explains each field.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class ReductionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One symbolic size. ``candidates`` are the sizes that fuzzing draws from, ``usual`` is where the
-    loose test looks, ``minimum``/``maximum``/``multiple_of`` bound what gate 4 may try."""
+    """One symbolic size. ``candidates`` are the sizes that fuzzing draws from, ``usual`` is where
+    the loose test looks, ``minimum``/``maximum``/``multiple_of`` bound what gate 4 may try."""
 
     candidates: tuple[int, ...]
     usual: int
@@ -115,10 +115,10 @@ class DtypeVariable:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Values that an input may hold. ``low`` and ``high`` are numbers or, for integers, expressions.
+    """Values that an input may hold. ``low`` and ``high`` are numbers, or expressions over dims.
 
-    ``nonfinite`` and ``extreme`` say whether gates 2 and 10 may leave the ordinary range; by default
-    they may where no bound is given.
+    ``nonfinite`` and ``extreme`` say whether gates 2 and 10 may leave the ordinary range; by
+    default they may where no bound is given.
     """
 
     kind: DomainKind = DomainKind.REAL

@@ -1,8 +1,8 @@
 """What can be put on trial: anything that takes arguments and gives back tensors and evidence.
 
-The candidate kernel (in its sandbox) and eager (the reference in the working dtype, in this process)
-are both subjects, so that a gate judges either of them with the same code; that is how the
-reference goes on trial first.
+The candidate kernel (in its sandbox) and eager (the reference in the working dtype, in this
+process) are both subjects, so that a gate judges either of them with the same code; that is how
+the reference goes on trial first.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final, Protocol, TypeAlias
 import torch
 
 Arg: TypeAlias = torch.Tensor | int | float | bool | str | None
-"""One positional argument. A tensor lies on the CPU; its layout is meant literally: the subject gets
-a copy of the *whole storage* behind the same shape, strides and offset. Arguments that share a
+"""One positional argument. A tensor lies on the CPU; its layout is meant literally: the subject
+gets a copy of the *whole storage* behind the same shape, strides and offset. Arguments that share a
 storage share it at the subject too."""
 
 
 class InfrastructureError(RuntimeError):
-    """Our machinery broke (no sandbox, forkserver gone, shared memory full): never the kernel's fault."""
+    """Our machinery broke (no sandbox, forkserver gone, no memory): never the kernel's fault."""
 
 
 class Poison(StrEnum):
@@ -81,14 +81,14 @@ class ReplyKind(StrEnum):
     LOAD_FAILED = "load_failed"
     """The source could not be imported, or has no callable entry point."""
     BAD_OUTPUT = "bad_output"
-    """It returned something that is no tensor or tuple of tensors, or more bytes than allowed."""
+    """It returned something that is no tensor or tuple of tensors, or too many bytes."""
     CRASHED = "crashed"
     """The process died: a signal, os._exit, sys.exit, or a closed channel."""
     TIMED_OUT = "timed_out"
     MEMORY = "memory"
     """It went over its memory limit, or an allocation failed."""
     UNSUPPORTED = "unsupported"
-    """This device cannot run it at all, whatever its merit (for example libdevice in the interpreter)."""
+    """This device cannot run it at all, whatever its merit (libdevice in the interpreter, say)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class Bench:
         return max(sizes)
 
     def small_dims(self) -> dict[str, int]:
-        """The usual sizes, the greatest dims cut to smaller candidates until half the budget fits."""
+        """The usual sizes, the greatest dims cut to smaller candidates to fit half the budget."""
         dims = self.contract.usual_dims()
         while self.elements(dims) > self.budget // 2:
             smaller = self._shrink_once(dims)
@@ -217,12 +217,9 @@ class Bench:
         """
         if not reply.returned:
             return self.explain(reply)
+        outputs = self.collect(args, reply)
         expected = self.contract.outputs
-        if len(reply.outputs) == len(expected):
-            outputs = reply.outputs
-        elif len(reply.outputs) == sum(out.in_place_of is None for out in expected):
-            outputs = self._with_in_place(args, reply)
-        else:
+        if outputs is None:
             return failed(
                 f"returned {len(reply.outputs)} outputs, the contract has {len(expected)}"
             )
@@ -234,15 +231,21 @@ class Bench:
             return failed(f"an output is on {reply.infos[0].device}, not on {self.device.type}")
         return outputs
 
-    def _with_in_place(self, args: Sequence[Arg], reply: Reply) -> Tensors:
+    def collect(self, args: Sequence[Arg], reply: Reply) -> Tensors | None:
+        """All outputs of the contract: those returned, and those that lie in an input which the op
+        changes in place; None when the number fits neither way."""
+        expected = self.contract.outputs
+        if len(reply.outputs) == len(expected):
+            return reply.outputs
+        if len(reply.outputs) != sum(out.in_place_of is None for out in expected):
+            return None
         returned = iter(reply.outputs)
-        outputs = []
-        for output in self.contract.outputs:
-            if output.in_place_of is None:
-                outputs.append(next(returned))
-            else:
-                outputs.append(self.after(args, reply, self.position(output.in_place_of)))
-        return tuple(outputs)
+        return tuple(
+            next(returned)
+            if output.in_place_of is None
+            else self.after(args, reply, self.position(output.in_place_of))
+            for output in expected
+        )
 
     def after(self, args: Sequence[Arg], reply: Reply, position: int) -> torch.Tensor:
         """A tensor argument as the call left it."""

@@ -1,0 +1,63 @@
+"""`python -m verifier`: judge kernels from a shell, with no web framework in sight."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from typing import Final
+
+COMMANDS: Final = {
+    "verify": "judge one kernel",
+    "gates": "list the twelve gates",
+    "replay": "re-create a failure from a verdict",
+    "serve": "stay warm and judge jobs from stdin (for the node agent)",
+}
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser; only the chosen command's module is imported, because torch takes its time."""
+    parser = argparse.ArgumentParser(prog="python -m verifier", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text)
+        if name == command:
+            module = importlib.import_module(f"verifier.commands.{name}")
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+def _complain(kind: str, error: BaseException) -> None:
+    sys.stderr.write(f"verifier: {kind}: {error}\n")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code; argparse itself exits with 2 on bad usage."""
+    words = sys.argv[1:] if argv is None else argv
+    # The interpreter must be chosen before anybody imports triton.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    parser = build_parser(next((word for word in words if word in COMMANDS), None))
+    args = parser.parse_args(words)
+
+    from verifier.commands.exit_codes import ExitCode
+    from verifier.contract import TaskError
+    from verifier.session import UsageError
+    from verifier.subject import InfrastructureError
+
+    try:
+        return int(args.run(args))
+    except (TaskError, UsageError) as error:
+        _complain("cannot judge", error)
+        return ExitCode.USAGE
+    except InfrastructureError as error:
+        _complain("infrastructure", error)
+        return ExitCode.INFRASTRUCTURE
+    except KeyboardInterrupt:
+        _complain("stopped", KeyboardInterrupt("interrupted"))
+        return ExitCode.INFRASTRUCTURE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""A verdict as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from verifier.pipeline import GATES
+from verifier.records import Counterexample, GateResult, GateStatus, Measurement, Verdict
+
+GLYPHS: Final = {
+    GateStatus.PASS: "✓",
+    GateStatus.FAIL: "✕",
+    GateStatus.NOT_APPLICABLE: "\N{EN DASH}",
+    GateStatus.INCONCLUSIVE: "?",
+    GateStatus.ERROR: "!",
+}
+COLOURS: Final = {
+    GateStatus.PASS: "32",
+    GateStatus.FAIL: "31",
+    GateStatus.NOT_APPLICABLE: "90",
+    GateStatus.INCONCLUSIVE: "33",
+    GateStatus.ERROR: "35",
+}
+NAMES: Final = {gate.info.id: gate.info.name for gate in GATES}
+
+
+def one_line(text: str, width: int) -> str:
+    """The text on one line without control characters, cut to a width."""
+    flat = "".join(c if c.isprintable() else " " for c in text)
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def _paint(text: str, status: GateStatus, colour: bool) -> str:
+    return f"\x1b[{COLOURS[status]}m{text}\x1b[0m" if colour else text
+
+
+def gate_line(result: GateResult, *, colour: bool) -> str:
+    """One row of the table."""
+    mark = _paint(GLYPHS[result.status], result.status, colour)
+    exact = "exact" if result.hard else ""
+    head = f" {mark} {result.gate.value:>3}  {NAMES[result.gate]:<22} {result.summary:<18}"
+    return (
+        f"{head} {result.duration_ms:>7.0f} ms  {exact:<5} {one_line(result.reason, 90)}".rstrip()
+    )
+
+
+def _example_lines(result: GateResult, example: Counterexample) -> Iterator[str]:
+    case = example.case
+    dims = ", ".join(f"{name}={size}" for name, size in case.dims.items())
+    dtypes = ", ".join(case.dtypes.values())
+    where = f"{result.gate.value} {case.label}: {dims} {dtypes}"
+    yield f"      {where} fill={case.fill} seed={case.seed}"
+    if example.output:
+        place = f"{example.output}{list(example.index)}"
+        yield f"         {place}: expected {example.expected}, got {example.got}"
+
+
+def _measurement_line(row: Measurement) -> str:
+    half = (row.high_ms - row.low_ms) / 2
+    speedup = f"  {row.speedup:.2f}x eager" if row.speedup is not None else ""
+    note = f"  ({row.note})" if row.note else ""
+    return (
+        f"   {row.workload:<12} {row.subject:<8} {row.latency_ms:.4g} ms ±{half:.2g}{speedup}{note}"
+    )
+
+
+def report_lines(verdict: Verdict, *, colour: bool = False) -> Iterator[str]:
+    """The whole verdict, a finding first."""
+    yield ""
+    for result in verdict.gates:
+        yield gate_line(result, colour=colour)
+        if result.counterexample is not None:
+            yield from _example_lines(result, result.counterexample)
+    yield ""
+    if verdict.loose is not None:
+        word = "accepts" if verdict.loose.accepted else "rejects"
+        yield f"   loose test {word} it  {one_line(verdict.loose.detail, 90)}".rstrip()
+    yield from (_measurement_line(row) for row in verdict.measurements)
+    yield f"   {_sentence(verdict)}"
+    yield f"   seed {verdict.seed} · {verdict.duration_ms / 1e3:.2f} s · {_where(verdict)}"
+
+
+def _where(verdict: Verdict) -> str:
+    environment = verdict.environment
+    return (
+        f"{environment.device_name} ({environment.mode.value}) · torch {environment.torch} · "
+        f"triton {environment.triton} · sandbox {environment.sandbox}"
+    )
+
+
+def _sentence(verdict: Verdict) -> str:
+    counts = dict.fromkeys(GateStatus, 0)
+    for result in verdict.gates:
+        counts[result.status] += 1
+    parts = [
+        f"{counts[GateStatus.PASS]} passed",
+        f"{counts[GateStatus.FAIL]} failed",
+        f"{counts[GateStatus.NOT_APPLICABLE]} not applicable",
+    ]
+    if counts[GateStatus.INCONCLUSIVE]:
+        parts.append(f"{counts[GateStatus.INCONCLUSIVE]} inconclusive")
+    if counts[GateStatus.ERROR]:
+        parts.append(f"{counts[GateStatus.ERROR]} broken")
+    illusion = " An illusion: the loose test accepts it." if verdict.illusion else ""
+    return f"{verdict.outcome.value.upper()}: {', '.join(parts)}.{illusion}"

@@ -1,0 +1,103 @@
+"""`python -m verifier serve`: stay warm, judge one kernel after the other. JSON lines in and out.
+
+The node agent is the only caller. A reader thread takes jobs and cancellations from stdin while the
+main thread judges; the end of stdin ends the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from verifier.commands.exit_codes import ExitCode
+from verifier.commands.verify import add_device_arguments
+from verifier.contract import TaskError
+from verifier.pipeline import Cancelled
+from verifier.records import to_json
+from verifier.session import Session, UsageError, job_from_json, progress_line
+from verifier.subject import InfrastructureError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `serve`."""
+    add_device_arguments(parser)
+
+
+@dataclass(slots=True)
+class Inbox:
+    """Jobs waiting, and which of them somebody no longer wants."""
+
+    jobs: queue.Queue[dict[str, Any] | None] = field(default_factory=queue.Queue)
+    cancelled: set[str] = field(default_factory=set)
+
+    def read(self) -> None:
+        """Take lines until stdin ends. A line that is no JSON object is answered and dropped."""
+        for line in sys.stdin:
+            try:
+                document = json.loads(line)
+            except ValueError as error:
+                say({"event": "error", "payload": _problem("usage", f"not JSON: {error}")})
+                continue
+            if isinstance(document, dict) and "cancel" in document:
+                self.cancelled.add(str(document["cancel"]))
+            elif isinstance(document, dict):
+                self.jobs.put(document)
+        self.jobs.put(None)
+
+
+def say(document: Mapping[str, Any]) -> None:
+    """Print one line at once."""
+    sys.stdout.write(json.dumps(document, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def _problem(kind: str, message: str, advice: str = "") -> dict[str, str]:
+    return {"kind": kind, "message": message, "advice": advice}
+
+
+def _judge(session: Session, inbox: Inbox, document: Mapping[str, Any]) -> None:
+    """Judge one job; its last line is verdict, error or cancelled."""
+    name = str(document.get("id", ""))
+
+    def check() -> None:
+        if name in inbox.cancelled:
+            raise Cancelled
+
+    def emit(line: str) -> None:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    try:
+        check()
+        job = job_from_json(document)
+        session.judge(job, lambda progress: emit(progress_line(progress, name)), check)
+    except Cancelled:
+        say({"id": name, "event": "cancelled", "payload": {}})
+    except (TaskError, UsageError) as error:
+        say({"id": name, "event": "error", "payload": _problem("task", str(error))})
+    except InfrastructureError as error:
+        advice = "the job may be tried again"
+        say(
+            {
+                "id": name,
+                "event": "error",
+                "payload": _problem("infrastructure", str(error), advice),
+            }
+        )
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Serve until stdin ends."""
+    inbox = Inbox()
+    with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:
+        threading.Thread(target=inbox.read, daemon=True).start()
+        say({"event": "ready", "payload": to_json(session.environment)})
+        while (document := inbox.jobs.get()) is not None:
+            _judge(session, inbox, document)
+    return ExitCode.CLEAN

@@ -1,0 +1,493 @@
+"""From a task and a kernel to a verdict: the loose test, the twelve gates in order, the clock.
+
+The pipeline knows no gate by name. For each gate and case it lets eager go first, records what
+went in and came out of every call, stops early when the kernel cannot run at all, shrinks a failure
+to its smallest shape and re-creates it in a fresh process before it believes it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import torch
+
+from verifier.contract import Task
+from verifier.gate import Finding, Gate
+from verifier.gates import (
+    g01_agreement,
+    g02_nonfinite,
+    g03_determinism,
+    g04_shapes,
+    g05_dtypes,
+    g06_accumulation,
+    g07_layout,
+    g08_side_effects,
+    g09_memory,
+    g10_range,
+    g11_metamorphic,
+    g12_honest,
+)
+from verifier.loose import run_loose
+from verifier.measure.latency import measure
+from verifier.minimise import smallest
+from verifier.records import (
+    CallDigest,
+    CaseNote,
+    CaseRecord,
+    Counterexample,
+    DeviceMode,
+    Environment,
+    EventKind,
+    GateId,
+    GateResult,
+    GateStatus,
+    KernelRef,
+    LooseResult,
+    Measurement,
+    Progress,
+    TaskRef,
+    Verdict,
+    to_json,
+)
+from verifier.referee.bench import Bench, digest, load_reference
+from verifier.source import SourceFacts
+from verifier.subject import (
+    ORDINARY,
+    Arg,
+    CallOptions,
+    InfrastructureError,
+    Reply,
+    ReplyKind,
+    Subject,
+)
+
+GATES: Final[tuple[Gate, ...]] = (
+    g01_agreement.GATE,
+    g02_nonfinite.GATE,
+    g03_determinism.GATE,
+    g04_shapes.GATE,
+    g05_dtypes.GATE,
+    g06_accumulation.GATE,
+    g07_layout.GATE,
+    g08_side_effects.GATE,
+    g09_memory.GATE,
+    g10_range.GATE,
+    g11_metamorphic.GATE,
+    g12_honest.GATE,
+)
+
+FATAL: Final = frozenset(
+    {ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY, ReplyKind.LOAD_FAILED}
+)
+"""Replies after which trying the same kernel again and again only costs time."""
+
+MAX_DEATHS: Final = 3
+"""So many fatal replies in one gate end that gate."""
+
+MAX_FAILURES: Final = 4
+"""So many failed cases end a gate: the finding is made, more of the same only costs time."""
+
+MINIMISE_TRIALS: Final = 24
+MINIMISE_S: Final[Mapping[DeviceMode, float]] = {
+    DeviceMode.CPU_INTERPRET: 1.0,
+    DeviceMode.CUDA: 3.0,
+}
+
+Emit = Callable[[Progress], None]
+
+
+class Candidate(Subject, Protocol):
+    """A subject that is a sandboxed process: it also has a log and can be closed."""
+
+    @property
+    def log(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+class Cancelled(Exception):
+    """Somebody asked to stop this verification."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE."""
+
+    task: Task
+    facts: SourceFacts
+    entry: str
+    seed: int
+    gates: frozenset[GateId] = frozenset(GateId)
+    timed: bool = True
+
+
+@dataclass(slots=True)
+class Recorder:
+    """A subject that remembers the digests of its calls and how they ended."""
+
+    subject: Subject
+    check: Callable[[], None] = lambda: None
+    calls: list[CallDigest] = field(default_factory=list)
+    kinds: list[ReplyKind] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
+
+    def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
+        self.check()
+        before = digest(args)
+        reply = self.subject.call(args, options)
+        self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
+        self.kinds.append(reply.kind)
+        return reply
+
+    def restart(self) -> None:
+        self.subject.restart()
+
+    @property
+    def deaths(self) -> int:
+        return sum(kind in FATAL for kind in self.kinds)
+
+
+@dataclass(slots=True)
+class GateRun:
+    """The findings of one gate so far."""
+
+    gate: Gate
+    passed: int = 0
+    failures: list[tuple[CaseRecord, Finding, tuple[CallDigest, ...]]] = field(default_factory=list)
+    open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
+    deaths: int = 0
+    last_detail: str = ""
+
+    def note(self, status: GateStatus, reason: str) -> None:
+        key = (status, reason)
+        self.open[key] = self.open.get(key, 0) + 1
+
+    def add(self, case: CaseRecord, finding: Finding, recorder: Recorder) -> None:
+        self.deaths += recorder.deaths
+        if finding.failed:
+            self.failures.append((case, finding, tuple(recorder.calls)))
+        elif finding.passed:
+            self.passed += 1
+            self.last_detail = self.last_detail or finding.detail
+        else:
+            self.note(finding.status, finding.detail)
+
+    @property
+    def settled(self) -> bool:
+        return len(self.failures) >= MAX_FAILURES or self.deaths >= MAX_DEATHS
+
+    @property
+    def status(self) -> GateStatus:
+        statuses = {status for status, _ in self.open}
+        if self.failures:
+            return GateStatus.FAIL
+        for status in (GateStatus.ERROR, GateStatus.INCONCLUSIVE):
+            if status in statuses:
+                return status
+        return GateStatus.PASS if self.passed else GateStatus.NOT_APPLICABLE
+
+    @property
+    def worst_failure(self) -> tuple[CaseRecord, Finding, tuple[CallDigest, ...]]:
+        return next((item for item in self.failures if item[1].hard), self.failures[0])
+
+
+class Verification:
+    """One run of the pipeline over one kernel."""
+
+    def __init__(
+        self,
+        request: Request,
+        candidate: Candidate | None,
+        bench: Bench,
+        environment: Environment,
+        emit: Emit,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._request = request
+        self._candidate = candidate
+        self._bench = bench
+        self._environment = environment
+        self._check = check
+        self._emit_progress = emit
+        self._started = time.perf_counter()
+        self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+
+    def run(self) -> Verdict:
+        """Judge the kernel. Raises InfrastructureError or Cancelled; a bad kernel is a verdict."""
+        self._emit(EventKind.STARTED, self._announcement())
+        loose = self._loose()
+        results = self._gates()
+        verdict = self._verdict(loose, results, ())
+        if verdict.correct and self._request.timed and self._candidate is not None:
+            verdict = replace(verdict, measurements=self._measurements())
+        self._emit_log()
+        final = replace(verdict, duration_ms=self._elapsed() * 1e3)
+        self._emit(EventKind.VERDICT, to_json(final))
+        return final
+
+    # --- events
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._started
+
+    def _emit(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        self._emit_progress(Progress(round(self._elapsed(), 4), kind, payload))
+
+    def _announcement(self) -> dict[str, Any]:
+        facts, contract = self._request.facts, self._request.task.contract
+        return {
+            "task": contract.slug,
+            "kernel": facts.sha256,
+            "language": facts.language.value,
+            "seed": self._request.seed,
+            "environment": to_json(self._environment),
+        }
+
+    def _emit_log(self) -> None:
+        text = self._candidate.log if self._candidate is not None else ""
+        if text:
+            self._emit(EventKind.LOG, {"source": "kernel", "text": text})
+
+    # --- stages
+
+    def _loose(self) -> LooseResult | None:
+        if self._candidate is None:
+            return None
+        result = run_loose(self._bench, Recorder(self._candidate, self._check))
+        if result is not None:
+            self._emit(EventKind.LOOSE, to_json(result))
+        return result
+
+    def _gates(self) -> tuple[GateResult, ...]:
+        results: list[GateResult] = []
+        stop = self._request.facts.problem
+        for gate in GATES:
+            self._check()
+            self._emit(EventKind.GATE_STARTED, {"gate": gate.info.id.value})
+            started = time.perf_counter()
+            result, stop = self._one_gate(gate, stop)
+            result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
+            self._emit(EventKind.GATE, to_json(result))
+            results.append(result)
+        return tuple(results)
+
+    def _one_gate(self, gate: Gate, stop: str) -> tuple[GateResult, str]:
+        """The gate's result, and why the later gates need not be tried ('' to go on)."""
+        first = gate.info.id is GateId.AGREEMENT
+        if first and (stop or self._candidate is None):
+            return self._unloadable(stop), stop
+        if stop:
+            return _not_applicable(gate, stop), stop
+        if gate.info.id not in self._request.gates:
+            return _not_applicable(gate, "not asked for"), ""
+        reason = gate.applies(self._bench)
+        if reason is not None:
+            return _not_applicable(gate, reason), ""
+        run = self._judge_all(gate)
+        return self._result(run), self._stop_reason(run) if first else ""
+
+    def _unloadable(self, problem: str) -> GateResult:
+        """The kernel never got as far as a process: gate 1 says so."""
+        case = self._bench.case(GateId.AGREEMENT, "load")
+        example = Counterexample(case=case, detail=problem, calls=())
+        return GateResult(
+            GateId.AGREEMENT,
+            GateStatus.FAIL,
+            "not loaded",
+            reason=problem,
+            hard=True,
+            failed=1,
+            counterexample=example,
+        )
+
+    def _stop_reason(self, run: GateRun) -> str:
+        """A kernel that passed nothing in gate 1 because it cannot run is not tried further."""
+        if run.passed or not run.failures or not run.deaths:
+            return ""
+        return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
+
+    def _judge_all(self, gate: Gate) -> GateRun:
+        run = GateRun(gate)
+        eager = self._bench.new_eager()
+        for case in gate.cases(self._bench):
+            self._check()
+            why = self._bench.cannot_judge(case) or self._reference_fails(gate, case, eager)
+            if why:
+                run.note(GateStatus.NOT_APPLICABLE, why)
+                continue
+            assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
+            recorder = Recorder(self._candidate, self._check)
+            run.add(case, self._judge(gate, case, recorder), recorder)
+            if run.settled:
+                break
+        return run
+
+    def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
+        """The gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
+        try:
+            return gate.judge(self._bench, case, subject)
+        except (InfrastructureError, Cancelled):
+            raise
+        except Exception as error:  # noqa: BLE001 - our fault, whatever it is, never the kernel's
+            reason = f"the gate broke on {case.label!r}: {type(error).__name__}: {error}"
+            return Finding(GateStatus.ERROR, reason)
+
+    def _reference_fails(self, gate: Gate, case: CaseRecord, eager: Subject) -> str | None:
+        """The reference is on trial first: what it cannot satisfy, no kernel is blamed for."""
+        if not gate.self_check:
+            return None
+        own = self._judge(gate, case, eager)
+        if own.failed:
+            return f"reference does not satisfy: {own.detail}"
+        return own.detail if own.status is GateStatus.NOT_APPLICABLE else None
+
+    # --- one gate's result
+
+    def _result(self, run: GateRun) -> GateResult:
+        status = run.status
+        example = self._counterexample(run) if run.failures else None
+        notes = tuple(CaseNote(s, reason, n) for (s, reason), n in run.open.items())
+        reason = example.detail if example else _first_reason(status, notes)
+        return GateResult(
+            gate=run.gate.info.id,
+            status=status,
+            summary=_summary(run),
+            reason=reason,
+            hard=any(finding.hard for _, finding, _ in run.failures),
+            passed=run.passed,
+            failed=len(run.failures),
+            notes=notes,
+            counterexample=example,
+        )
+
+    def _counterexample(self, run: GateRun) -> Counterexample:
+        """The worst failure, minimised, and seen once more in a fresh process."""
+        case, finding, calls = run.worst_failure
+        if run.deaths:
+            return _example(case, finding, calls)
+        small = self._minimise(run.gate, case)
+        again, fresh_calls = self._fresh(run.gate, small)
+        if not again.failed:
+            detail = f"{finding.detail} (only after earlier calls in the same process)"
+            return _example(case, replace(finding, detail=detail), calls)
+        example = _example(small, again, fresh_calls)
+        return replace(example, minimised_from=dict(case.dims)) if small != case else example
+
+    def _minimise(self, gate: Gate, case: CaseRecord) -> CaseRecord:
+        def still_fails(trial: CaseRecord) -> bool:
+            self._check()
+            if self._reference_fails(gate, trial, self._bench.new_eager()):
+                return False
+            assert self._candidate is not None  # noqa: S101 - there was a failure
+            return self._judge(gate, trial, self._candidate).failed
+
+        return smallest(
+            self._bench.contract,
+            case,
+            still_fails,
+            max_trials=MINIMISE_TRIALS,
+            max_seconds=MINIMISE_S[self._bench.mode],
+        )
+
+    def _fresh(self, gate: Gate, case: CaseRecord) -> tuple[Finding, tuple[CallDigest, ...]]:
+        assert self._candidate is not None  # noqa: S101 - there was a failure
+        return judge_afresh(gate, self._bench, case, self._candidate)
+
+    # --- the end
+
+    def _measurements(self) -> tuple[Measurement, ...]:
+        assert self._candidate is not None  # noqa: S101 - run() saw to it
+        rows = measure(self._bench, self._candidate)
+        for row in rows:
+            self._emit(EventKind.MEASUREMENT, to_json(row))
+        return rows
+
+    def _verdict(
+        self,
+        loose: LooseResult | None,
+        gates: tuple[GateResult, ...],
+        measurements: tuple[Measurement, ...],
+    ) -> Verdict:
+        request = self._request
+        return Verdict(
+            task=TaskRef(request.task.contract.slug, request.task.digest),
+            kernel=KernelRef(
+                request.facts.sha256,
+                request.entry,
+                request.facts.language,
+                request.facts.text,
+                request.task.contract.convention,
+            ),
+            seed=request.seed,
+            gates=gates,
+            loose=loose,
+            environment=self._environment,
+            started_at=self._started_at,
+            duration_ms=self._elapsed() * 1e3,
+            measurements=measurements,
+        )
+
+
+def judge_afresh(
+    gate: Gate, bench: Bench, case: CaseRecord, candidate: Subject
+) -> tuple[Finding, tuple[CallDigest, ...]]:
+    """Judge one case in a fresh process; the finding, and the digests of all its calls."""
+    candidate.restart()
+    recorder = Recorder(candidate)
+    return gate.judge(bench, case, recorder), tuple(recorder.calls)
+
+
+def _example(case: CaseRecord, finding: Finding, calls: tuple[CallDigest, ...]) -> Counterexample:
+    return Counterexample(
+        case=case,
+        detail=finding.detail,
+        calls=calls,
+        output=finding.output,
+        index=finding.index,
+        expected=finding.expected,
+        got=finding.got,
+        slices=finding.slices,
+    )
+
+
+def _not_applicable(gate: Gate, reason: str) -> GateResult:
+    return GateResult(gate.info.id, GateStatus.NOT_APPLICABLE, "not applicable", reason=reason)
+
+
+def _first_reason(status: GateStatus, notes: Sequence[CaseNote]) -> str:
+    if status is GateStatus.PASS:
+        return ""
+    return next((note.reason for note in notes if note.status is status), "no case to try")
+
+
+def _summary(run: GateRun) -> str:
+    """A few words for the gate strip."""
+    judged = run.passed + len(run.failures)
+    if run.failures:
+        return f"{len(run.failures)} of {judged} cases"
+    if not run.passed:
+        return "not applicable" if run.status is GateStatus.NOT_APPLICABLE else "undecided"
+    return f"{run.passed} case{'s' if run.passed > 1 else ''}"
+
+
+def build_bench(
+    request: Request, mode: DeviceMode, device: torch.device, rule_factor: float = 2.0
+) -> Bench:
+    """The bench of a request. Raises TaskError when the reference cannot be used."""
+    return Bench(
+        contract=request.task.contract,
+        reference=load_reference(request.task),
+        mode=mode,
+        device=device,
+        seed=request.seed,
+        language=request.facts.language,
+        constants=request.facts.tile_sizes,
+        rule_factor=rule_factor,
+    )

@@ -1,0 +1,160 @@
+"""A warm verifier: one device, one sandbox, many kernels one after the other."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import torch
+
+from verifier.candidate.client import Sandbox
+from verifier.candidate.limits import Limits
+from verifier.contract import TaskError, load_task
+from verifier.environment import choose_device, read_environment
+from verifier.pipeline import Emit, Request, Verification, build_bench
+from verifier.records import DeviceMode, Environment, GateId, Progress, Verdict
+from verifier.source import SourceFacts, read_source
+from verifier.subject import InfrastructureError
+
+MAX_SEED: Final = 2**63 - 1
+
+
+class UsageError(ValueError):
+    """What was asked for makes no sense; the message says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One verification as somebody asks for it."""
+
+    task: Path
+    kernel: Path
+    entry: str = "run"
+    seed: int | None = None
+    gates: tuple[GateId, ...] = tuple(GateId)
+    timed: bool = True
+
+
+def parse_gates(names: Iterable[str] | None) -> tuple[GateId, ...]:
+    """Gate ids from 'G4' or '4'. Raises UsageError for anything else."""
+    if names is None:
+        return tuple(GateId)
+    known = {gate.value: gate for gate in GateId} | {str(gate.number): gate for gate in GateId}
+    unknown = [name for name in names if name.upper() not in known]
+    if unknown:
+        raise UsageError(f"unknown gates {', '.join(unknown)}; known are G1 to G12")
+    return tuple(known[name.upper()] for name in names)
+
+
+def read_kernel(path: Path) -> bytes:
+    """A kernel's source. Raises UsageError when there is no such file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+
+
+class Session:
+    """Holds the sandbox open between jobs. Use it as a context manager."""
+
+    def __init__(
+        self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
+    ) -> None:
+        torch.set_num_threads(min(torch.get_num_threads(), 4))
+        self.mode, self.device = choose_device(device)
+        self._stack = ExitStack()
+        self.sandbox = self._stack.enter_context(
+            Sandbox.open(
+                mode=self.mode, device=str(self.device), limits=limits or Limits(), unsafe=unsafe
+            )
+        )
+        self.environment: Environment = read_environment(
+            self.mode, self.device, self.sandbox.description
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the sandbox and everything in it."""
+        self._stack.close()
+
+    def judge(
+        self, job: Job, emit: Emit = lambda progress: None, check: Callable[[], None] = lambda: None
+    ) -> Verdict:
+        """Judge one kernel. Raises TaskError, UsageError, InfrastructureError or Cancelled."""
+        source = read_kernel(job.kernel)
+        request = make_request(job, read_source(source))
+        bench = build_bench(request, self.mode, self.device)
+        if request.facts.problem:
+            return Verification(request, None, bench, self.environment, emit, check).run()
+        candidate = self.sandbox.load(
+            source=source, entry=job.entry, convention=request.task.contract.convention
+        )
+        try:
+            return Verification(request, candidate, bench, self.environment, emit, check).run()
+        finally:
+            candidate.close()
+
+
+def make_request(job: Job, facts: SourceFacts) -> Request:
+    """The request of a job, with a seed of its own when it names none."""
+    if not job.entry.isidentifier():
+        raise UsageError(f"entry {job.entry!r} is no Python name")
+    seed = secrets.randbelow(MAX_SEED) if job.seed is None else job.seed
+    if not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"seed {seed} is not between 0 and {MAX_SEED}")
+    gates = frozenset(job.gates)
+    return Request(load_task(job.task), facts, job.entry, seed, gates, job.timed)
+
+
+def job_from_json(document: Mapping[str, Any]) -> Job:
+    """The job in one line of `serve`'s input. Raises UsageError naming what is wrong."""
+    try:
+        return Job(
+            task=Path(document["task"]),
+            kernel=Path(document["kernel"]),
+            entry=str(document.get("entry", "run")),
+            seed=document.get("seed"),
+            gates=parse_gates(document.get("gates")),
+            timed=bool(document.get("measure", True)),
+        )
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"a job needs 'task' and 'kernel': {error}") from error
+
+
+def printable(value: Any) -> Any:
+    """A JSON document without NUL and lone surrogates, which PostgreSQL and UTF-8 refuse."""
+    if isinstance(value, str):
+        clean = value.replace("\0", "\\x00")
+        return clean.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {printable(key): printable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable(item) for item in value]
+    return value
+
+
+def progress_line(progress: Progress, job: str | None = None) -> str:
+    """One line of the event stream; strict JSON (a NaN never reaches it as a number)."""
+    document: dict[str, Any] = {} if job is None else {"id": job}
+    document |= {"t": progress.t, "event": progress.event.value}
+    document["payload"] = printable(dict(progress.payload))
+    return json.dumps(document, allow_nan=False, separators=(",", ":"))
+
+
+__all__ = ["DeviceMode", "InfrastructureError", "Job", "Session", "TaskError", "UsageError"]
