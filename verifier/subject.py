@@ -115,8 +115,8 @@ class Reply:
     ``outputs`` are private CPU copies, contiguous, with the shape and dtype that the kernel gave
     (never what the contract asks for). ``inputs_after`` holds, for each tensor argument, its whole
     storage as uint8 after the call, None for the others; read from shared memory on the CPU.
-    ``touched_guards`` names each canary zone whose bytes changed. ``effects`` names each piece of global state that changed
-    (random state, default dtype, flags, threads left running, patched functions, ...).
+    ``touched_guards`` names each canary zone whose bytes changed. ``effects`` names each piece of
+    global state that changed (random state, flags, threads left running, patched functions, ...).
     """
 
     kind: ReplyKind
