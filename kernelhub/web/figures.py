@@ -145,7 +145,9 @@ def gate_figure(counts: Sequence[GateCount]) -> go.Figure:
     names = [f"{page.number} {page.short}" for page, _ in rows]
     figure = go.Figure(
         [
-            _gate_bar(names, [row.illusions for _, row in rows], FAIL, "accepted by the loose test"),
+            _gate_bar(
+                names, [row.illusions for _, row in rows], FAIL, "accepted by the loose test"
+            ),
             _gate_bar(names, [row.others for _, row in rows], GREY, "rejected by both"),
         ]
     )
@@ -162,7 +164,9 @@ def _gate_bar(names: list[str], counts: list[int], color: str, said: str) -> go.
         y=names,
         x=counts,
         marker={"color": color},
-        hovertext=[f"gate {name}: {n} kernels, {said}" for name, n in zip(names, counts, strict=True)],
+        hovertext=[
+            f"gate {name}: {n} kernels, {said}" for name, n in zip(names, counts, strict=True)
+        ],
         hoverinfo="text",
         text=[str(n) if n else "" for n in counts],
         textposition="inside",

@@ -90,6 +90,21 @@ def _cell(page: GatePage, finding: GateLike | None, running: bool) -> Cell:
     return Cell(page, look, _fact(finding), why, finding.hard)
 
 
+class StatusLike(Protocol):
+    """As much of a finding as a row of marks needs."""
+
+    @property
+    def gate(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+def marks(findings: Iterable[StatusLike]) -> tuple[Cell, ...]:
+    """The twelve marks of a table row: states alone, so that lists need not load any text."""
+    looks = {finding.gate: LOOKS[GateStatus(finding.status)] for finding in findings}
+    return tuple(Cell(page, looks.get(page.id, WAITING)) for page in GATES)
+
+
 def _fact(finding: GateLike) -> str:
     """The few words that fit in a cell."""
     judged = finding.passed + finding.failed
@@ -178,7 +193,9 @@ def _undecided(findings: Sequence[GateLike], loose: bool | None) -> str:
     still = [finding for finding in findings if finding.status in unsure]
     if not still:
         return "Nothing failed, but no gate could judge this kernel here."
-    names = listed([f"{BY_ID[GateId(one.gate)].number} {BY_ID[GateId(one.gate)].short}" for one in still])
+    names = listed(
+        [f"{BY_ID[GateId(one.gate)].number} {BY_ID[GateId(one.gate)].short}" for one in still]
+    )
     verb = "stays" if len(still) == 1 else "stay"
     return f"Nothing failed, but {plural(len(still), 'gate')} {verb} open: {names}. Open is not passed."
 
@@ -188,7 +205,9 @@ def rate_sentence(illusions: int, loose_accepted: int) -> str:
     if not loose_accepted:
         return "The loose test has accepted no kernel yet, so there is no illusion rate."
     if not illusions:
-        return f"None of the {plural(loose_accepted, 'kernel')} that the loose test accepts is wrong."
+        return (
+            f"None of the {plural(loose_accepted, 'kernel')} that the loose test accepts is wrong."
+        )
     share = illusions / loose_accepted
     low, high = wilson(illusions, loose_accepted)
     is_are = "is" if illusions == 1 else "are"

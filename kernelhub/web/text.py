@@ -27,3 +27,10 @@ def one_line(text: str, limit: int = 200) -> str:
     lines = strip_control(text).strip().splitlines()
     first = lines[0].strip() if lines else ""
     return first if len(first) <= limit else f"{first[: limit - 1]}…"
+
+
+def spreadsheet_safe(value: object) -> object:
+    """Text that a spreadsheet would take for a formula gets a quote in front."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value

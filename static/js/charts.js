@@ -24,12 +24,27 @@ function draw(chart) {
   Plotly.react(chart, figure.data, figure.layout, CONFIG).then(() => { chart.dataset.drawn = "yes"; });
 }
 
-function drawAll() {
-  for (const chart of document.querySelectorAll("[data-figure]")) draw(chart);
+let loaded;
+
+function plotly() {
+  // Four megabytes: fetched when a page first has a chart, which a live run may not have at first.
+  loaded ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = document.querySelector('meta[name="plotly"]').content;
+    script.onload = resolve;
+    script.onerror = reject;
+    document.head.append(script);
+  });
+  return loaded;
+}
+
+async function drawAll(fresh) {
+  const charts = [...document.querySelectorAll(fresh === true ? "[data-figure]:not([data-drawn])" : "[data-figure]")];
+  if (!charts.length) return;
+  await plotly();
+  charts.forEach(draw);
 }
 
 addEventListener("theme", drawAll);
-addEventListener("swapped", () => {
-  for (const chart of document.querySelectorAll("[data-figure]:not([data-drawn])")) draw(chart);
-});
+addEventListener("swapped", () => drawAll(true));
 drawAll();

@@ -6,6 +6,10 @@ let timer = 0;
 let running = false;
 let again = false;
 
+// What the server last said of each part; ours may differ, for charts are drawn into it.
+const said = new WeakMap();
+for (const part of document.querySelectorAll("[data-swap]")) said.set(part, part.innerHTML);
+
 export function refreshSoon() {
   if (running) { again = true; return; }
   if (timer) return;
@@ -30,8 +34,8 @@ async function refresh() {
 function swap(fresh) {
   for (const part of document.querySelectorAll("[data-swap]")) {
     const other = fresh.getElementById(part.id);
-    if (!other || other.innerHTML === part.dataset.was) continue;
-    part.dataset.was = other.innerHTML;
+    if (!other || other.innerHTML === said.get(part)) continue;
+    said.set(part, other.innerHTML);
     replace(part, other);
   }
   document.title = fresh.title;

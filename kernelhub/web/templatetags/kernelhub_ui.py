@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from kernelhub.web.catalogue import GATES, Look, run_look
 from kernelhub.web.figures import FigureJson
-from kernelhub.web.present import Cell, GateLike, cells, plural, row_label
+from kernelhub.web.present import Cell, StatusLike, marks, plural, row_label
 from kernelhub.web.text import one_line, strip_control
 
 register = template.Library()
@@ -35,7 +35,9 @@ def current(context: Mapping[str, Any], *prefixes: str) -> SafeString:
     """`aria-current` on the navigation entry that the page lies under."""
     request = context.get("request")
     path = request.path if request is not None else None
-    here = path is not None and any(path == "/" if p == "/" else path.startswith(p) for p in prefixes)
+    here = path is not None and any(
+        path == "/" if p == "/" else path.startswith(p) for p in prefixes
+    )
     return mark_safe(' aria-current="page"' if here else "")
 
 
@@ -57,21 +59,23 @@ def query(**parameters: object) -> str:
 
 
 @register.inclusion_tag("web/_gate_strip.html")
-def gate_strip(marks: Sequence[Cell]) -> dict[str, object]:
+def gate_strip(strip: Sequence[Cell]) -> dict[str, object]:
     """The signature: twelve large cells, each naming its reason and leading to its evidence."""
-    return {"cells": marks}
+    return {"cells": strip}
 
 
 @register.simple_tag
-def gate_row(findings: Iterable[GateLike]) -> SafeString:
+def gate_row(findings: Iterable[StatusLike]) -> SafeString:
     """Twelve marks for a table cell, read out as one sentence."""
-    marks = cells(findings)
+    row = marks(findings or ())
     body = format_html_join(
         "",
         '<i class="{}" title="{}">{}</i>',
-        ((mark.look.css, _mark_title(mark), mark.look.glyph) for mark in marks),
+        ((mark.look.css, _mark_title(mark), mark.look.glyph) for mark in row),
     )
-    return format_html('<span class="gates" role="img" aria-label="{}">{}</span>', row_label(marks), body)
+    return format_html(
+        '<span class="gates" role="img" aria-label="{}">{}</span>', row_label(row), body
+    )
 
 
 def _mark_title(mark: Cell) -> str:
@@ -84,7 +88,9 @@ def gate_heads() -> SafeString:
     body = format_html_join(
         "", '<i title="{} {}">{}</i>', ((page.number, page.short, page.number) for page in GATES)
     )
-    return format_html('<span class="gates heads" role="img" aria-label="Gates 1 to 12">{}</span>', body)
+    return format_html(
+        '<span class="gates heads" role="img" aria-label="Gates 1 to 12">{}</span>', body
+    )
 
 
 @register.filter

@@ -1,0 +1,132 @@
+"""A run's events in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from kernelhub.web.catalogue import BY_ID, LOOKS
+from kernelhub.web.present import plural
+from kernelhub.web.text import one_line, strip_control
+from verifier.records import GateId, GateStatus
+
+Payload = Mapping[str, Any]
+
+
+class EventLike(Protocol):
+    kind: str
+    payload: Any
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of the timeline: when, since the run was made; what; in words; in which tone."""
+
+    at: datetime
+    offset: str
+    what: str
+    text: str
+    tone: str
+
+
+def timeline(events: Sequence[EventLike], start: datetime) -> list[Line]:
+    return [_line(event, start) for event in events]
+
+
+def _line(event: EventLike, start: datetime) -> Line:
+    payload = event.payload if isinstance(event.payload, dict) else {}
+    what, words = WORDS.get(event.kind, (event.kind, lambda _: ""))
+    if event.kind == "gate":
+        what = f"gate {str(payload.get('gate', ''))[1:]}"
+    text = one_line(words(payload), 240)
+    return Line(
+        event.created_at, _offset(event.created_at, start), what, text, _tone(event.kind, payload)
+    )
+
+
+def _offset(at: datetime, start: datetime) -> str:
+    seconds = max(0.0, (at - start).total_seconds())
+    return f"{seconds:.3f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+
+
+def _tone(kind: str, payload: Payload) -> str:
+    if kind in ("errored", "attempt_lost"):
+        return "error"
+    status = payload.get("status")
+    if kind != "gate" or status not in set(GateStatus):
+        return ""
+    css = LOOKS[GateStatus(status)].css
+    return css if css in ("fail", "maybe", "error") else ""
+
+
+def _gate(payload: Payload) -> str:
+    status = payload.get("status", "")
+    word = LOOKS[GateStatus(status)].word if status in set(GateStatus) else str(status)
+    return f"{word}: {payload.get('reason') or payload.get('summary') or ''}"
+
+
+def _loose(payload: Payload) -> str:
+    said = "accepts" if payload.get("accepted") else "rejects"
+    trials = payload.get("trials")
+    return f"{said} after {plural(trials, 'trial')}" if isinstance(trials, int) else said
+
+
+def _verdict(payload: Payload) -> str:
+    failed = [_gate_name(gate) for gate in payload.get("failed_gates") or ()]
+    tail = f"; failed: {', '.join(failed)}" if failed else ""
+    illusion = ", an illusion" if payload.get("illusion") else ""
+    return f"{payload.get('outcome', '')}{illusion}{tail}"
+
+
+def _gate_name(gate: object) -> str:
+    known = gate in set(GateId)
+    return f"{BY_ID[GateId(gate)].number} {BY_ID[GateId(gate)].short}" if known else str(gate)
+
+
+def _queued(payload: Payload) -> str:
+    queue = payload.get("queue")
+    return f"waits for a node of queue {queue}" if queue else "waits for a node"
+
+
+def _requeued(payload: Payload) -> str:
+    left = payload.get("attempts_left")
+    tail = f"; {plural(left, 'attempt')} left" if isinstance(left, int) else ""
+    return f"queued again: {payload.get('reason', '')}{tail}"
+
+
+def _measured(payload: Payload) -> str:
+    latency = payload.get("latency_ms")
+    figure = f"{latency:.4g} ms" if isinstance(latency, int | float) else ""
+    return f"{payload.get('subject', '')}, {payload.get('workload', '')}: {figure}"
+
+
+WORDS: Final[Mapping[str, tuple[str, Callable[[Payload], str]]]] = {
+    "queued": ("queue", _queued),
+    "leased": ("lease", lambda p: f"leased to node {p.get('node')}, attempt {p.get('attempt')}"),
+    "started": ("start", lambda _: "the verifier began"),
+    "loose": ("loose test", _loose),
+    "gate": ("gate", _gate),
+    "measurement": ("time", _measured),
+    "verdict": ("verdict", _verdict),
+    "attempt_lost": (
+        "lost",
+        lambda p: f"attempt {p.get('attempt')} on {p.get('node')}: {p.get('reason')}",
+    ),
+    "requeued": ("queue", _requeued),
+    "errored": ("error", lambda p: str(p.get("message", ""))),
+    "cancel_requested": (
+        "cancel",
+        lambda p: f"asked for by {p['by']}" if p.get("by") else "asked for",
+    ),
+    "cancelled": ("cancel", lambda _: "cancelled; no verdict"),
+    "finished": ("end", lambda p: f"finished: {p.get('outcome', '')}"),
+}
+
+
+def log_text(events: Sequence[EventLike]) -> str:
+    """What was printed, as one text without terminal codes."""
+    parts = [str(event.payload.get("text", "")) for event in events]
+    return strip_control("".join(part if part.endswith("\n") else f"{part}\n" for part in parts))

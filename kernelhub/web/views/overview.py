@@ -1,0 +1,136 @@
+"""The first page: what was judged, and how often the loose test is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_GET
+
+from kernelhub.core.selectors import CampaignProgress, LooseVsGates, overview_counts, run_list
+from kernelhub.web import selectors
+from kernelhub.web.access import readers_only
+from kernelhub.web.catalogue import GATES, GatePage
+from kernelhub.web.figures import GateCount, figure_json, gate_figure
+from kernelhub.web.pages import page
+from kernelhub.web.present import plural, rate_sentence
+from kernelhub.web.rows import listed_runs
+from kernelhub.web.selectors import GateTotals
+
+RECENT = 12
+BAR_UNITS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a progress bar, in thousandths of its length."""
+
+    css: str
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignBar:
+    """A campaign as a bar and as words."""
+
+    pk: UUID
+    title: str
+    total: int
+    done: int
+    words: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    page: GatePage
+    illusions: int
+    others: int
+
+
+@require_GET
+@readers_only
+def overview(request: HttpRequest) -> HttpResponseBase:
+    counts = overview_counts()
+    two = selectors.loose_vs_gates()
+    totals = selectors.gate_totals()
+    context = {
+        "sentence": headline(two, counts.runs.total),
+        "counts": counts,
+        "two": two,
+        "campaigns": [campaign_bar(progress) for progress in selectors.campaigns_shown()],
+        "gate_counts": gate_rows(totals),
+        "figure": figure_json(gate_figure(gate_counts(totals))),
+        "runs": listed_runs(run_list(limit=RECENT).runs),
+    }
+    return page(request, "web/overview.html", context)
+
+
+def headline(two: LooseVsGates, runs: int) -> str:
+    if not runs:
+        return "No kernel has been judged yet."
+    return rate_sentence(two.illusions, two.loose_accepted)
+
+
+def gate_counts(totals: Mapping[str, GateTotals]) -> list[GateCount]:
+    return [
+        GateCount(gate, found.illusions, found.failed - found.illusions)
+        for gate, found in totals.items()
+    ]
+
+
+def gate_rows(totals: Mapping[str, GateTotals]) -> list[GateRow]:
+    """The chart's figures as a table, in the order of the gates."""
+    counts = {count.gate: count for count in gate_counts(totals)}
+    empty = GateCount("", 0, 0)
+    found = [(gate, counts.get(gate.id, empty)) for gate in GATES]
+    return [GateRow(gate, count.illusions, count.others) for gate, count in found]
+
+
+def campaign_bar(progress: CampaignProgress) -> CampaignBar:
+    """Verdicts by outcome, then what broke, what runs and what waits."""
+    runs, verdicts = progress.runs, progress.verdicts
+    stretches = {
+        "pass": verdicts.accepted,
+        "fail": verdicts.rejected,
+        "maybe": verdicts.undecided,
+        "error": runs.errored + runs.cancelled,
+        "run": runs.running,
+    }
+    return CampaignBar(
+        pk=progress.campaign.pk,
+        title=progress.campaign.title,
+        total=runs.total,
+        done=runs.ended,
+        words=_campaign_words(progress),
+        parts=_parts(stretches, max(1, runs.total)),
+    )
+
+
+def _parts(stretches: Mapping[str, int], total: int) -> tuple[Part, ...]:
+    widths = [round(BAR_UNITS * count / total, 2) for count in stretches.values()]
+    starts = [0.0, *accumulate(widths)]
+    return tuple(
+        Part(css, start, width)
+        for css, start, width in zip(stretches, starts, widths, strict=False)
+        if width
+    )
+
+
+def _campaign_words(progress: CampaignProgress) -> str:
+    runs, verdicts = progress.runs, progress.verdicts
+    parts: list[tuple[int, str]] = [
+        (verdicts.accepted, "accepted"),
+        (verdicts.rejected, "rejected"),
+        (verdicts.undecided, "undecided"),
+        (runs.errored, "errored"),
+        (runs.cancelled, "cancelled"),
+        (runs.running, "running"),
+        (runs.queued, "waiting"),
+    ]
+    said = ", ".join(f"{count:,} {word}" for count, word in parts if count)
+    return f"{runs.ended:,} of {plural(runs.total, 'run')} done: {said}"

@@ -1,0 +1,250 @@
+"""The list of runs: filters in the URL, keyset pages, exports of the very same filter."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.utils.datastructures import MultiValueDict
+from django.views.decorators.http import require_GET
+
+from kernelhub.core.choices import AuthorKind, RunStatus
+from kernelhub.core.models import Run
+from kernelhub.core.selectors import (
+    CursorError,
+    RunCounts,
+    RunFilters,
+    RunPage,
+    VerdictCounts,
+    run_list,
+)
+from kernelhub.web import selectors
+from kernelhub.web.access import readers_only
+from kernelhub.web.catalogue import GATES
+from kernelhub.web.pages import page
+from kernelhub.web.present import plural
+from kernelhub.web.rows import listed_runs
+from kernelhub.web.text import spreadsheet_safe
+from verifier.records import GateId, Outcome
+
+NAMES: Final = ("q", "suite", "task", "status", "outcome", "illusion", "gate", "node", "author")
+EXPORT_MAX: Final = 20_000
+EXPORT_PAGE: Final = 500
+COLUMNS: Final = (
+    "run", "created_at", "status", "outcome", "illusion", "hard", "loose_accepted", "suite", "task",
+    "kernel", "kernel_id", "author_kind", "node", "seed", "duration_ms",
+    *(gate.value for gate in GateId),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The filter as it stands in the URL, and as core understands it."""
+
+    words: Mapping[str, str]
+    filters: RunFilters
+    oldest_first: bool
+    error: str = ""
+
+    @property
+    def narrowed(self) -> bool:
+        return any(value for name, value in self.words.items() if name != "order")
+
+    def link(self, path: str = "", **more: str) -> str:
+        kept = {name: value for name, value in {**self.words, **more}.items() if value}
+        return f"{path}?{urlencode(kept)}"
+
+
+def asked(query: MultiValueDict[str, str]) -> Asked:
+    """Reads the URL; a value that means nothing is left out and said."""
+    words = {name: (query.get(name) or "").replace("\0", "").strip()[:200] for name in NAMES}
+    words |= {
+        name: (query.get(name) or "").strip()[:40] for name in ("campaign", "kernel", "order")
+    }
+    campaign, kernel = _uuid(words["campaign"]), _uuid(words["kernel"])
+    wrong = [f"{name} {words[name][:40]!r}" for name in _wrong(words, campaign, kernel)]
+    filters = RunFilters(
+        suite=words["suite"],
+        task=words["task"],
+        status=words["status"],
+        outcome=words["outcome"],
+        illusion={"yes": True, "no": False}.get(words["illusion"]),
+        campaign=campaign,
+        kernel=kernel,
+        author_kind=words["author"],
+        node=words["node"],
+        text=words["q"],
+        gate=words["gate"],
+    )
+    error = (
+        f"These filters mean nothing here and match no run: {', '.join(wrong)}." if wrong else ""
+    )
+    return Asked(words, filters, words["order"] == "oldest", error)
+
+
+def _wrong(words: Mapping[str, str], campaign: UUID | None, kernel: UUID | None) -> list[str]:
+    allowed = {
+        "status": set(RunStatus.values),
+        "outcome": {one.value for one in Outcome},
+        "gate": {one.value for one in GateId},
+        "author": set(AuthorKind.values),
+        "illusion": {"yes", "no"},
+    }
+    wrong = [name for name, known in allowed.items() if words[name] and words[name] not in known]
+    ids = {"campaign": campaign, "kernel": kernel}
+    return wrong + [name for name, value in ids.items() if words[name] and value is None]
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+@require_GET
+@readers_only
+def runs_page(request: HttpRequest) -> HttpResponseBase:
+    ask = asked(request.GET)
+    found, error = _page(ask, request.GET.get("cursor", ""))
+    counts, verdicts = selectors.filtered_counts(ask.filters)
+    context = {
+        "sentence": list_sentence(counts, verdicts, narrowed=ask.narrowed),
+        "lede": _lede(counts),
+        "runs": listed_runs(found.runs),
+        "filters": ask.words,
+        "filtered": ask.narrowed,
+        "fields": _fields(ask.words),
+        "errors": ask.error or error,
+        **_links(ask, found, on_first=not request.GET.get("cursor")),
+    }
+    return page(request, "web/runs.html", context)
+
+
+def _page(ask: Asked, cursor: str) -> tuple[RunPage, str]:
+    if ask.error:
+        return RunPage([], "", ""), ""
+    try:
+        return run_list(ask.filters, cursor[:400], oldest_first=ask.oldest_first), ""
+    except CursorError:
+        first = run_list(ask.filters, oldest_first=ask.oldest_first)
+        return first, "That page does not exist; this is the first one."
+
+
+def _links(ask: Asked, found: RunPage, *, on_first: bool) -> dict[str, str]:
+    other = "" if ask.oldest_first else "oldest"
+    return {
+        "sort_link": ask.link(order=other),
+        "sort_word": "when ↑" if ask.oldest_first else "when ↓",
+        "first_link": "" if on_first else ask.link(),
+        "next_link": ask.link(cursor=found.next) if found.next else "",
+        "next_word": "Newer" if ask.oldest_first else "Older",
+        "csv_link": ask.link("/runs/export.csv"),
+        "json_link": ask.link("/runs/export.json"),
+    }
+
+
+def list_sentence(runs: RunCounts, verdicts: VerdictCounts, *, narrowed: bool) -> str:
+    """What the list holds, in one sentence."""
+    if not runs.total:
+        return "No run matches." if narrowed else "No kernel has been judged yet."
+    head = f"{plural(runs.total, 'run')}{' match' if narrowed and runs.total > 1 else ''}"
+    head += " matches" if narrowed and runs.total == 1 else ""
+    rejected = f"{verdicts.rejected:,} rejected"
+    if verdicts.illusions:
+        rejected += f", of them {plural(verdicts.illusions, 'illusion')}"
+    undecided = f", {verdicts.undecided:,} undecided" if verdicts.undecided else ""
+    return f"{head}: {verdicts.accepted:,} accepted, {rejected}{undecided}."
+
+
+def _lede(runs: RunCounts) -> str:
+    parts = [
+        f"{runs.queued:,} waiting" if runs.queued else "",
+        f"{runs.running:,} running" if runs.running else "",
+        f"{runs.errored:,} errored, which is our fault and no verdict" if runs.errored else "",
+        f"{runs.cancelled:,} cancelled" if runs.cancelled else "",
+    ]
+    said = "; ".join(part for part in parts if part)
+    return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+def _fields(words: Mapping[str, str]) -> list[dict[str, Any]]:
+    options = selectors.filter_options()
+    plain = [
+        ("suite", "Suite", options["suite"]),
+        ("status", "Status", RunStatus.values),
+        ("outcome", "Outcome", [one.value for one in Outcome]),
+        ("illusion", "Illusion", ["yes", "no"]),
+    ]
+    gates = [(gate.id.value, f"{gate.number} {gate.short}") for gate in GATES]
+    return [
+        *[
+            _field(words, name, label, [(one, one) for one in known])
+            for name, label, known in plain
+        ],
+        _field(words, "gate", "Fails gate", gates),
+        _field(words, "author", "Author", [(one, one) for one in AuthorKind.values]),
+        _field(words, "node", "Node", [(one, one) for one in options["node"]]),
+    ]
+
+
+def _field(
+    words: Mapping[str, str], name: str, label: str, options: list[tuple[str, str]]
+) -> dict[str, Any]:
+    return {"name": name, "label": label, "value": words[name], "options": options}
+
+
+def export_row(run: Run) -> list[Any]:
+    """One run as values in the order of COLUMNS."""
+    verdict = getattr(run, "verdict", None)
+    gates = {row.gate: row.status for row in verdict.gates.all()} if verdict else {}
+    return [
+        str(run.pk), run.created_at.isoformat(), run.status,
+        verdict.outcome if verdict else None, verdict.illusion if verdict else None,
+        verdict.hard if verdict else None, verdict.loose_accepted if verdict else None,
+        run.task.suite.slug, run.task.slug, str(run.kernel), str(run.kernel_id),
+        run.kernel.author_kind, run.node.name if run.node else None, run.seed,
+        verdict.duration_ms if verdict else None,
+        *[gates.get(gate.value) for gate in GateId],
+    ]  # fmt: skip
+
+
+def _exported(ask: Asked) -> Iterator[list[Any]]:
+    """Page by page, so that a large export holds little memory and no long query."""
+    cursor, sent = "", 0
+    while not ask.error and sent < EXPORT_MAX:
+        found = run_list(ask.filters, cursor, EXPORT_PAGE, oldest_first=ask.oldest_first)
+        yield from (export_row(run) for run in found.runs)
+        cursor, sent = found.next, sent + len(found.runs)
+        if not cursor:
+            return
+
+
+class _Echo:
+    """A file that gives back what csv writes to it."""
+
+    def write(self, value: str) -> str:
+        return value
+
+
+@require_GET
+@readers_only
+def runs_csv(request: HttpRequest) -> HttpResponseBase:
+    writer = csv.writer(_Echo())
+    rows = ([spreadsheet_safe(value) for value in row] for row in _exported(asked(request.GET)))
+    lines = (writer.writerow(row) for row in (list(COLUMNS), *rows))
+    response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="runs.csv"'
+    return response
+
+
+@require_GET
+@readers_only
+def runs_json(request: HttpRequest) -> HttpResponseBase:
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in _exported(asked(request.GET))]
+    return JsonResponse({"runs": rows, "complete": len(rows) < EXPORT_MAX})
