@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
-from operator import is_
 from typing import Any, Final, TypeVar
 
 import cattrs
@@ -349,10 +347,11 @@ def _strict(kind: type[Any]) -> Callable[[Any, Any], Any]:
     """A hook that takes values of exactly this JSON kind: no '1' for 1, no true for 1."""
     accepted = (int, float) if kind is float else (kind,)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any, target: type[Any]) -> Any:
         if isinstance(value, bool) is not (kind is bool) or not isinstance(value, accepted):
             raise ValueError(f"{value!r} is not a {kind.__name__}")
-        return kind(value)
+        # The hook for str also gets the StrEnums, which are strings too.
+        return target(value)
 
     return structure
 
@@ -368,8 +367,7 @@ def make_converter() -> cattrs.Converter:
     """A converter that coerces nothing and refuses unknown fields."""
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     for kind in (bool, int, float, str):
-        # By identity: a hook for str must not catch the StrEnums, which are strings too.
-        converter.register_structure_hook_func(partial(is_, kind), _strict(kind))
+        converter.register_structure_hook(kind, _strict(kind))
     return converter
 
 
