@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "verify": "judge one kernel",
     "gates": "list the twelve gates",
     "replay": "re-create a failure from a verdict",
+    "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }
 
