@@ -45,7 +45,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def connect(self) -> None:
         await self.accept()
-        if not await database_sync_to_async(selectors.may_read)(self.scope.get("user")):
+        user: Any = self.scope.get("user")
+        if not await database_sync_to_async(selectors.may_read)(user):
             await self.close(FORBIDDEN)
             return
         self.hints = Hints(self.group())

@@ -38,7 +38,7 @@ def readers_only(view: View[P]) -> View[P]:
     """Sends strangers to the sign-in page; a signed-in user without a role is told so."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if may_read(request.user):
             return view(request, *args, **kwargs)
         if request.user.is_authenticated:

@@ -135,10 +135,11 @@ class Look:
     word: str
 
 
+DASH: Final = "\N{EN DASH}"
 LOOKS: Final = {
     GateStatus.PASS: Look("pass", "✓", "pass"),
     GateStatus.FAIL: Look("fail", "✕", "fail"),
-    GateStatus.NOT_APPLICABLE: Look("na", "–", "not applicable"),
+    GateStatus.NOT_APPLICABLE: Look("na", DASH, "not applicable"),
     GateStatus.INCONCLUSIVE: Look("maybe", "?", "inconclusive"),
     GateStatus.ERROR: Look("error", "!", "error"),
 }
@@ -153,8 +154,8 @@ STATUS_LOOKS: Final = {
     "queued": Look("wait", "·", "queued"),
     "running": Look("run", "…", "running"),
     "errored": Look("error", "!", "errored"),
-    "cancelled": Look("na", "–", "cancelled"),
-    "finished": Look("na", "–", "finished"),
+    "cancelled": Look("na", DASH, "cancelled"),
+    "finished": Look("na", DASH, "finished"),
 }
 
 

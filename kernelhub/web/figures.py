@@ -170,6 +170,7 @@ def _gate_bar(names: list[str], counts: list[int], color: str, said: str) -> go.
         hoverinfo="text",
         text=[str(n) if n else "" for n in counts],
         textposition="inside",
+        textangle=0,
         insidetextanchor="end",
         textfont={"color": "var(--bg)"},
     )

@@ -196,8 +196,8 @@ def _undecided(findings: Sequence[GateLike], loose: bool | None) -> str:
     names = listed(
         [f"{BY_ID[GateId(one.gate)].number} {BY_ID[GateId(one.gate)].short}" for one in still]
     )
-    verb = "stays" if len(still) == 1 else "stay"
-    return f"Nothing failed, but {plural(len(still), 'gate')} {verb} open: {names}. Open is not passed."
+    verb = "gate stays" if len(still) == 1 else "gates stay"
+    return f"Nothing failed, but {len(still)} {verb} open: {names}. Open is not passed."
 
 
 def rate_sentence(illusions: int, loose_accepted: int) -> str:

@@ -35,7 +35,7 @@ CAMPAIGNS_SHOWN = 3
 
 def _counted() -> QuerySet[Verdict]:
     """The verdicts that count: the latest of each kernel."""
-    latest = latest_verdicts(Kernel.objects.values("pk")).values("pk")
+    latest = latest_verdicts(Kernel.objects.all()).values("pk")
     return Verdict.objects.filter(pk__in=latest)
 
 
@@ -60,7 +60,7 @@ def _cell(outcome: str, loose: bool | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GateTotals:
-    """How one gate ended over all kernels; ``illusions`` are failures that the loose test let by."""
+    """How one gate ended over all kernels; ``illusions``: failures that the loose test let by."""
 
     passed: int = 0
     failed: int = 0
@@ -122,14 +122,15 @@ class SuiteTotals:
 
 def suite_totals() -> list[SuiteTotals]:
     """Every suite in its order; two queries."""
-    by_suite = {row.pop("run__task__suite"): row for row in _verdicts_by_suite()}
+    by_suite = _verdicts_by_suite()
     current = Count("tasks", filter=Q(tasks__is_current=True))
     suites = Suite.objects.annotate(current=current).order_by("order", "slug")
     return [SuiteTotals(suite, suite.current, **by_suite.get(suite.pk, {})) for suite in suites]
 
 
-def _verdicts_by_suite() -> Iterable[dict[str, int]]:
-    return (
+def _verdicts_by_suite() -> dict[UUID, dict[str, int]]:
+    names = ("judged", "accepted", "rejected", "illusions")
+    rows = (
         _counted()
         .filter(run__task__is_current=True)
         .values("run__task__suite")
@@ -140,7 +141,9 @@ def _verdicts_by_suite() -> Iterable[dict[str, int]]:
             illusions=Count("pk", filter=Q(illusion=True)),
         )
         .order_by()
+        .values_list("run__task__suite", *names)
     )
+    return {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows}
 
 
 def suite_get(slug: str) -> Suite | None:

@@ -34,5 +34,7 @@ def _lexer(source: str, language: str) -> Lexer:
     if any(len(line) > 5_000 for line in source.splitlines()):
         return TextLexer(stripnl=False)
     if language == "cuda" and "def run" not in source:
-        return CudaLexer(stripnl=False)
-    return PythonLexer(stripnl=False)
+        chosen: Lexer = CudaLexer(stripnl=False)
+    else:
+        chosen = PythonLexer(stripnl=False)
+    return chosen

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from kernelhub.web.catalogue import BY_ID, LOOKS
+from kernelhub.web.catalogue import GATES, LOOKS
 from kernelhub.web.present import plural
 from kernelhub.web.text import one_line, strip_control
-from verifier.records import GateId, GateStatus
+from verifier.records import GateStatus
 
 Payload = Mapping[str, Any]
 
@@ -82,8 +82,8 @@ def _verdict(payload: Payload) -> str:
 
 
 def _gate_name(gate: object) -> str:
-    known = gate in set(GateId)
-    return f"{BY_ID[GateId(gate)].number} {BY_ID[GateId(gate)].short}" if known else str(gate)
+    found = next((page for page in GATES if page.id == gate), None)
+    return f"{found.number} {found.short}" if found else str(gate)
 
 
 def _queued(payload: Payload) -> str:

@@ -205,12 +205,12 @@ def loose_result(accepted: bool | None) -> records.LooseResult | None:
 def measurements(ranked: bool) -> tuple[records.Measurement, ...]:
     speedup = 1.66 if ranked else None
     return (
-        records.Measurement("8192 × 4096", "kernel", 0.0662, 0.0651, 0.0673, 300, speedup),
+        records.Measurement("8192 x 4096", "kernel", 0.0662, 0.0651, 0.0673, 300, speedup),
         records.Measurement(
-            "8192 × 4096", "compile", 0.0713, 0.0707, 0.0722, 300, 1.5 if ranked else None
+            "8192 x 4096", "compile", 0.0713, 0.0707, 0.0722, 300, 1.5 if ranked else None
         ),
         records.Measurement(
-            "8192 × 4096", "eager", 0.1102, 0.1093, 0.1109, 300, 1.0 if ranked else None
+            "8192 x 4096", "eager", 0.1102, 0.1093, 0.1109, 300, 1.0 if ranked else None
         ),
     )
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from kernelhub.web.catalogue import GATES, Look, run_look
+from kernelhub.web.catalogue import DASH, GATES, Look, run_look
 from kernelhub.web.figures import FigureJson
 from kernelhub.web.present import Cell, StatusLike, marks, plural, row_label
 from kernelhub.web.text import one_line, strip_control
@@ -31,14 +31,14 @@ def theme_attribute(context: Mapping[str, Any]) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def current(context: Mapping[str, Any], *prefixes: str) -> SafeString:
+def current(context: Mapping[str, Any], *prefixes: str) -> str:
     """`aria-current` on the navigation entry that the page lies under."""
     request = context.get("request")
     path = request.path if request is not None else None
     here = path is not None and any(
         path == "/" if p == "/" else path.startswith(p) for p in prefixes
     )
-    return mark_safe(' aria-current="page"' if here else "")
+    return format_html(' aria-current="{}"', "page") if here else ""
 
 
 @register.simple_tag(takes_context=True)
@@ -139,10 +139,10 @@ def count(number: int, noun: str) -> str:
 
 
 @register.filter
-def took(duration_ms: float | None) -> str:
+def took(duration_ms: object) -> str:
     """A duration with three digits at most: '0.8 ms', '214 ms', '1.87 s', '3 min 4 s'."""
-    if duration_ms is None:
-        return ""
+    if not isinstance(duration_ms, int | float):
+        return ""  # no verdict, no duration
     if duration_ms < 1000:
         return f"{duration_ms:.1f} ms" if duration_ms < 10 else f"{duration_ms:.0f} ms"
     seconds = duration_ms / 1000
@@ -152,9 +152,9 @@ def took(duration_ms: float | None) -> str:
 
 
 @register.filter
-def when(moment: datetime | None) -> SafeString:
+def when(moment: object) -> SafeString:
     """'2 min ago', with the exact time on hover and for machines."""
-    if moment is None:
+    if not isinstance(moment, datetime):
         return mark_safe("")
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
@@ -185,7 +185,7 @@ def shape(values: Iterable[object]) -> str:
 @register.filter
 def pairs(values: Mapping[str, object]) -> str:
     """{'M': 2} as 'M=2'."""
-    return ", ".join(f"{name}={value}" for name, value in values.items()) or "–"
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or DASH
 
 
 @register.filter

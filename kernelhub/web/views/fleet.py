@@ -14,14 +14,14 @@ from kernelhub.core.models import Node
 from kernelhub.core.selectors import fleet, queue_rows
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
-from kernelhub.web.catalogue import Look
+from kernelhub.web.catalogue import DASH, Look
 from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 
 LOOKS = {
     "online": Look("pass", "✓", "online"),
     "draining": Look("maybe", "?", "draining"),
-    "offline": Look("na", "–", "offline"),
+    "offline": Look("na", DASH, "offline"),
 }
 
 

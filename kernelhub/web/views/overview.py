@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET
 
-from kernelhub.core.selectors import CampaignProgress, LooseVsGates, overview_counts, run_list
+from kernelhub.core.models import Run
+from kernelhub.core.selectors import (
+    CampaignProgress,
+    LooseVsGates,
+    illusion_rows,
+    overview_counts,
+    run_list,
+)
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES, GatePage
@@ -19,8 +27,10 @@ from kernelhub.web.pages import page
 from kernelhub.web.present import plural, rate_sentence
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.selectors import GateTotals
+from kernelhub.web.text import one_line
 
 RECENT = 12
+CASES = 5
 BAR_UNITS = 1000
 
 
@@ -52,6 +62,14 @@ class GateRow:
     others: int
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run that the loose test let by, and the first gate's reason."""
+
+    run: Run
+    why: str
+
+
 @require_GET
 @readers_only
 def overview(request: HttpRequest) -> HttpResponseBase:
@@ -66,8 +84,15 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         "gate_counts": gate_rows(totals),
         "figure": figure_json(gate_figure(gate_counts(totals))),
         "runs": listed_runs(run_list(limit=RECENT).runs),
+        "illusions": [Case(verdict.run, why(verdict)) for verdict in illusion_rows(limit=CASES)],
     }
     return page(request, "web/overview.html", context)
+
+
+def why(verdict: Any) -> str:
+    """The finding that needed no tolerance, else the first one."""
+    failed = sorted(verdict.failed_gates, key=lambda row: not row.hard)
+    return f"gate {failed[0].number}: {one_line(failed[0].reason, 90)}" if failed else ""
 
 
 def headline(two: LooseVsGates, runs: int) -> str:

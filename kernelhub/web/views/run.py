@@ -47,6 +47,21 @@ HEADLINES: Final = {
     "undecided": "undecided",
 }
 
+FACTS: Final = (
+    ("device_name", "device"),
+    ("device_uuid", "device id"),
+    ("mode", "mode"),
+    ("capability", "capability"),
+    ("driver", "driver"),
+    ("torch", "torch"),
+    ("triton", "triton"),
+    ("numpy", "numpy"),
+    ("python", "python"),
+    ("platform", "platform"),
+    ("sandbox", "sandbox"),
+)
+"""The environment's fields in the order in which people ask for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -207,13 +222,17 @@ def _progress_words(judged: int, failed: int) -> str:
 
 def _side(run: Run, verdict: Verdict | None) -> dict[str, Any]:
     timings = _timings(verdict)
+    environment = _environment(run, verdict)
     return {
         "timings": timings,
         "figure": figure_json(timing_figure(timings)) if timings else None,
         "ranked": any(row.speedup is not None for row in timings),
         "no_timing": _no_timing(run, verdict),
         "loose": _loose(run, verdict),
-        "environment": _environment(run, verdict),
+        "environment": environment,
+        "environment_rows": [
+            (word, environment[key]) for key, word in FACTS if environment.get(key)
+        ],
         "took_ms": _took_ms(run, verdict),
     }
 

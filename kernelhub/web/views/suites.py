@@ -30,11 +30,8 @@ def suites_page(request: HttpRequest) -> HttpResponseBase:
     suites = selectors.suite_totals()
     tasks = sum(suite.tasks for suite in suites)
     judged = sum(suite.judged for suite in suites)
-    sentence = (
-        f"{plural(len(suites), 'suite')}, {plural(tasks, 'task')}, {plural(judged, 'kernel')} judged."
-        if suites
-        else "No suite is loaded yet."
-    )
+    counts = [plural(len(suites), "suite"), plural(tasks, "task"), plural(judged, "kernel")]
+    sentence = f"{', '.join(counts)} judged." if suites else "No suite is loaded yet."
     return page(request, "web/suites.html", {"suites": suites, "sentence": sentence})
 
 
