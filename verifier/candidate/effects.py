@@ -1,0 +1,162 @@
+"""In the host: global state that a kernel has no business changing, compared before and after."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+State = dict[str, Any]
+
+
+def _numpy_random() -> Any:
+    kind, keys, *rest = np.random.get_state()
+    return kind, bytes(np.asarray(keys)), *rest
+
+
+def _flags() -> State:
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    readers: dict[str, Callable[[], Any]] = {
+        "default dtype": torch.get_default_dtype,
+        "default device": torch.get_default_device,
+        "grad mode": torch.is_grad_enabled,
+        "inference mode": torch.is_inference_mode_enabled,
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+        "float32 matmul precision": torch.get_float32_matmul_precision,
+        "TF32 in matmul": lambda: matmul.allow_tf32,
+        "fp16 reduced precision": lambda: matmul.allow_fp16_reduced_precision_reduction,
+        "bf16 reduced precision": lambda: matmul.allow_bf16_reduced_precision_reduction,
+        "TF32 in cuDNN": lambda: cudnn.allow_tf32,
+        "cuDNN enabled": lambda: cudnn.enabled,
+        "cuDNN benchmark": lambda: cudnn.benchmark,
+        "cuDNN deterministic": lambda: cudnn.deterministic,
+        "torch threads": torch.get_num_threads,
+        "autocast": lambda: (torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")),
+        "flush denormals": lambda: float(torch.tensor(2.0**-140) * 2.0) == 0.0,
+        "torch modes": lambda: torch._C._len_torch_function_stack(),
+    }
+    return {name: _read(reader) for name, reader in readers.items()}
+
+
+def _read(reader: Callable[[], Any]) -> Any:
+    try:
+        return reader()
+    except (RuntimeError, AttributeError) as error:  # some getters refuse after odd settings
+        return type(error).__name__
+
+
+def _random_states() -> State:
+    states: State = {
+        "torch random state": bytes(torch.get_rng_state().numpy()),
+        "numpy random state": _numpy_random(),
+        "python random state": random.getstate(),
+    }
+    if torch.cuda.is_initialized():
+        states["CUDA random state"] = bytes(torch.cuda.get_rng_state().numpy())
+        states["current CUDA stream"] = torch.cuda.current_stream().cuda_stream
+        states["current CUDA device"] = torch.cuda.current_device()
+    return states
+
+
+def _process() -> State:
+    state: State = {
+        "working directory": _read_os(os.getcwd),
+        "recursion limit": sys.getrecursionlimit(),
+        "trace or profile function": (sys.gettrace(), sys.getprofile()),
+        "signal handlers": tuple(signal.getsignal(n) for n in (signal.SIGINT, signal.SIGALRM)),
+        "python threads": sorted(t.name for t in threading.enumerate()),
+        "raw threads": _thread_count(),
+        "umask": _umask(),
+    }
+    return state | {f"environment variable {k}": v for k, v in os.environ.items()}
+
+
+def _read_os(reader: Callable[[], Any]) -> Any:
+    try:
+        return reader()
+    except OSError as error:
+        return error.errno
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _thread_count() -> int:
+    """Native threads, where they say something: a CUDA context starts its own."""
+    if torch.cuda.is_initialized():
+        return 0
+    with suppress(OSError):
+        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - twice a call
+    return 0
+
+
+def state_take() -> State:
+    """A comparable picture of the state that kernels must leave alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _flags() | _random_states() | _process()
+
+
+def state_changes(before: State, after: State) -> list[str]:
+    """Names of what differs, in order."""
+    return [name for name in before | after if before.get(name) != after.get(name)]
+
+
+_MODULES: Final = (
+    "torch torch.nn torch.nn.functional torch.cuda torch.cuda.streams torch.random torch.linalg "
+    "torch.autograd torch.autograd.function torch.testing torch.special torch.fft torch.utils.dlpack "
+    "triton triton.testing triton.runtime triton.runtime.jit triton.runtime.autotuner "
+    "time numpy numpy.random numpy.linalg numpy.testing math os random gc builtins inspect"
+).split()
+
+
+class Patches:
+    """Identities of the functions and types that a checker relies on, taken before the kernel loads."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[str, Any, str, Any]] = []
+        self._codes: list[tuple[str, types.FunctionType, types.CodeType]] = []
+        self._modules = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
+        for name, module in self._modules.items():
+            self._record(name, vars(module))
+        for kind in _types():
+            self._record(f"{kind.__module__}.{kind.__qualname__}", kind.__dict__)
+
+    def _record(self, owner: str, members: Any) -> None:
+        for key, value in list(members.items()):
+            if callable(value) or isinstance(value, property | types.GetSetDescriptorType):
+                self._entries.append((owner, members, key, value))
+            if isinstance(value, types.FunctionType):
+                self._codes.append((f"{owner}.{key}", value, value.__code__))
+
+    def changed(self) -> list[str]:
+        """Names of what is no longer what it was."""
+        return [f"patched {name}" for name in self._differences()]
+
+    def _differences(self) -> Iterable[str]:
+        yield from (n for n, module in self._modules.items() if sys.modules.get(n) is not module)
+        yield from (f"{o}.{k}" for o, d, k, v in self._entries if d.get(k) is not v)
+        yield from (name for name, f, code in self._codes if f.__code__ is not code)
+
+
+def _types() -> Iterable[type]:
+    from triton.runtime.autotuner import Autotuner  # noqa: PLC0415 - after TRITON_INTERPRET is set
+    from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415
+    from triton.runtime.jit import JITFunction, KernelInterface  # noqa: PLC0415
+
+    yield from (torch.Tensor, torch._C.TensorBase, torch.cuda.Event, torch.cuda.Stream)
+    yield from (torch.nn.Module, torch.autograd.Function, torch.UntypedStorage)
+    yield from (Autotuner, InterpretedFunction, JITFunction, KernelInterface)

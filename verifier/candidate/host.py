@@ -1,0 +1,284 @@
+"""The candidate host: the untrusted process that imports one kernel and calls it on request.
+
+Nothing that it says is believed. It tells honest kernels' failures apart and gathers evidence; what
+matters for judgement (inputs, canaries of inputs, outputs, time) the referee reads for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from verifier.candidate import effects
+from verifier.candidate.arena import map_bytes
+from verifier.candidate.channel import Channel, ChannelClosedError, Message
+from verifier.candidate.isolation import Cage
+from verifier.candidate.launches import Launches
+from verifier.candidate.replies import OutputRegion, failure_classify, output_info
+from verifier.candidate.staging import Inputs, Options, Stage
+from verifier.conventions import function
+from verifier.subject import Poison, ReplyKind
+
+Body = dict[str, Any]
+_LAUNCHES: Final = Launches()
+_PATCHES: list[effects.Patches] = []
+_ENVIRONMENT: Final = {
+    "HOME": "",
+    "TMPDIR": "",
+    "XDG_CACHE_HOME": "cache",
+    "TRITON_HOME": "",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    "CUDA_CACHE_PATH": "cuda",
+}
+"""Variables that name a place for caches, and the folder of the scratch that they get."""
+
+
+def warm(*, cuda: bool, threads: int) -> None:
+    """In the forkserver: import and exercise what every host needs, without touching a device."""
+    import torch._dynamo  # noqa: F401, PLC0415 - replaces functions of torch when imported
+    import triton.language  # noqa: F401, PLC0415
+    import triton.testing  # noqa: F401, PLC0415
+
+    torch.set_num_threads(threads)
+    _LAUNCHES.install(interpreted=not cuda)
+    if not cuda:
+        _rehearse()
+    _PATCHES.append(effects.Patches())
+
+
+def _rehearse() -> None:
+    """One call of a plain function, so that lazy imports happen before the fork."""
+    options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False)
+    with Stage(options) as stage:
+        torch.empty(8).copy_(torch.arange(8.0)).add_(1)
+    stage.finish()
+    effects.state_take()
+    np.matmul(np.ones((4, 4)), np.ones((4, 4)))
+
+
+def run(channel_fd: int, cage: Cage, limits: Mapping[str, float]) -> None:
+    """Serve one candidate until its channel closes."""
+    scratch = _scratch_enter(cage.scratch)
+    host = Host(Channel.from_fd(channel_fd), scratch, limits, cuda=cage.cuda)
+    with suppress(ChannelClosedError):
+        host.serve()
+
+
+def _scratch_enter(scratch: str) -> Path:
+    for name, folder in _ENVIRONMENT.items():
+        os.environ[name] = str(Path(scratch) / folder)
+    os.chdir(scratch)
+    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    return Path(scratch)
+
+
+class Host:
+    """One kernel, its entry point, and what is remembered from call to call."""
+
+    def __init__(
+        self, channel: Channel, scratch: Path, limits: Mapping[str, float], *, cuda: bool
+    ) -> None:
+        self._channel = channel
+        self._scratch = scratch
+        self._limits = limits
+        self._device = torch.device("cuda:0" if cuda else "cpu")
+        self._inputs = Inputs(self._device)
+        self._arena: torch.Tensor | None = None
+        self._arenas: list[torch.Tensor] = []
+        self._region: OutputRegion | None = None
+        self._entry: Callable[..., Any] | None = None
+        self._at_import: list[str] = []
+        self._previous: tuple[torch.Tensor, ...] = ()
+
+    def serve(self) -> None:
+        while True:
+            message = self._channel.receive(fds=True)
+            answer = self._load if message.body["op"] == "load" else self._call
+            reply = answer(message)
+            _flush()
+            self._channel.send({"nonce": message.body["nonce"], **reply})
+
+    # -- loading -----------------------------------------------------------------------------
+
+    def _load(self, message: Message) -> Body:
+        body, (source_fd, output_fd) = message.body, message.fds
+        region = map_bytes(output_fd, body["output_arena_bytes"])
+        self._region = OutputRegion(region, int(self._limits["output_bytes"]))
+        path = self._scratch / "kernel.py"
+        path.write_bytes(_read_all(source_fd, body["source_bytes"]))
+        os.close(output_fd)
+        os.environ.update(body["env"])
+        if self._device.type == "cuda":
+            _device_start()
+        before = effects.state_take()
+        try:
+            self._entry = function.entry_find(function.module_load(path), body["entry"])
+        except BaseException as error:  # noqa: BLE001 - even sys.exit is only a failed load
+            return _failure(error, loading=True)
+        self._at_import = effects.state_changes(before, effects.state_take())
+        return {"kind": ReplyKind.RETURNED}
+
+    # -- calling -----------------------------------------------------------------------------
+
+    def _call(self, message: Message) -> Body:
+        body = message.body
+        if message.fds:
+            self._arena_take(message.fds[0], body["arena_bytes"])
+        assert self._arena is not None and self._region is not None  # noqa: S101 - protocol order
+        options = Options.from_json(body["options"])
+        arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
+        before = effects.state_take()
+        stage = Stage(options)
+        outputs, failure, latency_s = self._run_kernel(arguments, stage)
+        changes = effects.state_changes(before, effects.state_take())
+        self._inputs.copy_back(self._arena, body)
+        reply = failure or self._describe(outputs, body, options)
+        evidence = stage.finish()
+        reply |= {"guards": evidence.touched, "ops": evidence.ops, "launches": evidence.launches}
+        reply |= {"effects": self._effects(changes), "latency_s": latency_s}
+        return reply
+
+    def _arena_take(self, fd: int, nbytes: int) -> None:
+        """Map a new arena. Earlier ones stay mapped for a while, so that addresses are new ones."""
+        self._arenas = [*self._arenas[-_KEPT_ARENAS:], map_bytes(fd, nbytes)]
+        self._arena = self._arenas[-1]
+        os.close(fd)
+
+    def _run_kernel(
+        self, arguments: Sequence[Any], stage: Stage
+    ) -> tuple[tuple[torch.Tensor, ...], Body | None, float | None]:
+        assert self._entry is not None  # noqa: S101 - protocol order
+        _LAUNCHES.stage = stage
+        clock = _DeviceClock(self._device, side_stream=stage.options.side_stream)
+        try:
+            with _load_on(self._device, on=stage.options.load), clock, stage:
+                returned = self._entry(*arguments)
+            clock.synchronize()
+            return function.outputs_take(returned), None, clock.seconds()
+        except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
+            return (), _failure(error, loading=False), None
+        finally:
+            _LAUNCHES.stage = None
+
+    def _describe(
+        self, outputs: tuple[torch.Tensor, ...], body: Body, options: Options
+    ) -> Body:
+        """Copy the outputs out and say what they are."""
+        region, previous = self._region, self._previous
+        assert region is not None  # noqa: S101 - protocol order
+        region.reset()
+        ranges = [
+            self._inputs.ranges[a["slot"]] if "slot" in a else None for a in body["args"]
+        ]
+        try:
+            claims = region.put(outputs)
+            for i, claim in enumerate(claims):
+                claim |= output_info(i, outputs, ranges, previous)
+            again = region.put(previous) if options.recheck_previous else []
+        except Exception as error:  # noqa: BLE001 - a lazy or broken tensor can throw anything
+            return _failure(error, loading=False)
+        self._previous = outputs
+        return {"kind": ReplyKind.RETURNED, "outputs": claims, "previous": again}
+
+    def _effects(self, changes: list[str]) -> list[str]:
+        at_import, self._at_import = self._at_import, []
+        found = [*(f"at import: {name}" for name in at_import), *changes, *_PATCHES[0].changed()]
+        return found[:_MAX_EFFECTS]
+
+
+_KEPT_ARENAS: Final = 4
+_MAX_EFFECTS: Final = 200
+
+
+def _failure(error: BaseException, *, loading: bool) -> Body:
+    kind, detail = failure_classify(error, loading=loading)
+    return {"kind": kind, "detail": detail}
+
+
+def _read_all(fd: int, nbytes: int) -> bytes:
+    with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
+        return file.read(nbytes)
+
+
+def _flush() -> None:
+    """Whatever the kernel printed is in the log before its reply is."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _device_start() -> None:
+    """Create the CUDA context before the kernel is there, so that its cost is not the kernel's."""
+    torch.cuda.init()
+    torch.empty(1, device="cuda:0").add_(1)
+    torch.cuda.synchronize()
+
+
+class _DeviceClock:
+    """Device events around a call, and the stream that it runs on. On the CPU it does nothing."""
+
+    def __init__(self, device: torch.device, *, side_stream: bool) -> None:
+        self._cuda = device.type == "cuda"
+        self._side_stream = side_stream
+        self._scope: Any = nullcontext()
+
+    def __enter__(self) -> None:
+        if not self._cuda:
+            return
+        torch.cuda.synchronize()
+        if self._side_stream:
+            self._scope = torch.cuda.stream(torch.cuda.Stream())
+        self._scope.__enter__()
+        self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._start.record()
+
+    def __exit__(self, *error: object) -> None:
+        if self._cuda:
+            self._end.record()
+            self._scope.__exit__(None, None, None)
+
+    def synchronize(self) -> None:
+        """Wait: for the stream's own event on a side stream, else for the whole device."""
+        if self._cuda:
+            self._end.synchronize() if self._side_stream else torch.cuda.synchronize()
+
+    def seconds(self) -> float | None:
+        return self._start.elapsed_time(self._end) / 1000 if self._cuda else None
+
+
+@contextmanager
+def _load_on(device: torch.device, *, on: bool) -> Iterator[None]:
+    """Keep the device busy from a side stream (on the CPU the forkserver does it)."""
+    if not on or device.type != "cuda":
+        yield
+        return
+    stop = threading.Event()
+    thread = threading.Thread(target=_burn, args=(device, stop), name="load")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _burn(device: torch.device, stop: threading.Event) -> None:
+    stream = torch.cuda.Stream(device)
+    with torch.cuda.stream(stream):
+        square = torch.ones(1024, 1024, device=device)
+        while not stop.is_set():
+            torch.mm(square, square)
+            stream.synchronize()
+            time.sleep(0)

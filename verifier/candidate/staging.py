@@ -1,0 +1,248 @@
+"""In the host: the stage of one call. Arguments over shared memory, guarded and poisoned allocations.
+
+``Stage`` is a dispatch mode that is active only while the kernel runs. It carves each fresh
+allocation out of a bigger buffer with canaries on both sides, fills it with poison, and, when asked,
+writes down the torch operations that compute something.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from verifier.candidate.dtypes import DTYPES, NAMES, fill, poison_word
+from verifier.subject import Poison
+
+GUARD_BYTES: Final = 256
+MAX_NAMES: Final = 10_000
+_HELD_BYTES: Final = 256 << 20
+
+_aten: Final = torch.ops.aten
+_ALLOCATE: Final = frozenset(
+    {
+        _aten.empty.memory_format,
+        _aten.empty_strided.default,
+        _aten.empty_permuted.default,
+        _aten.empty_like.default,
+        _aten.new_empty.default,
+        _aten.new_empty_strided.default,
+    }
+)
+_QUIET: Final = frozenset(
+    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like aten::new_empty "
+    "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
+    "aten::ones_like aten::new_ones aten::full aten::full_like aten::new_full aten::scalar_tensor "
+    "aten::detach aten::alias aten::lift_fresh aten::_unsafe_view aten::_reshape_alias "
+    "aten::set_ aten::resize_ aten::is_same_size aten::is_pinned aten::_local_scalar_dense "
+    "aten::sym_size aten::sym_stride aten::sym_numel aten::sym_storage_offset aten::record_stream "
+    "prim::device prim::layout aten::stride aten::size".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The part of CallOptions that the host acts on."""
+
+    poison: Poison
+    guard: Poison
+    ablate: bool
+    trace: bool
+    load: bool
+    side_stream: bool
+    recheck_previous: bool
+    fresh: bool
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Options:
+        flags = {name: bool(body[name]) for name in cls.__slots__ if name not in _POISONS}
+        return cls(**{name: Poison(body[name]) for name in _POISONS}, **flags)
+
+
+_POISONS: Final = ("poison", "guard")
+
+
+@dataclass(slots=True)
+class _Allocation:
+    number: int
+    buffer: torch.Tensor
+    nbytes: int
+    dtype: torch.dtype
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a stage saw."""
+
+    touched: list[str] = field(default_factory=list)
+    ops: list[str] = field(default_factory=list)
+    launches: list[str] = field(default_factory=list)
+
+
+class Stage(TorchDispatchMode):
+    """Active around one call of the kernel."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.options = options
+        self.evidence = Evidence()
+        self._held: deque[_Allocation] = deque()
+        self._held_bytes = 0
+        self._count = 0
+        self._paused = 0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Torch operations in here are not the kernel's own (Triton's interpreter makes some)."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self._paused:
+            return result
+        if func in _ALLOCATE:
+            return self._carve(result)
+        if self.options.trace:
+            self._note(func)
+        return result
+
+    def _note(self, func: Any) -> None:
+        name = func._schema.name
+        if name not in _QUIET and not _is_view(func) and len(self.evidence.ops) < MAX_NAMES:
+            self.evidence.ops.append(name)
+
+    def _carve(self, plain: torch.Tensor) -> torch.Tensor:
+        if not _carvable(plain):
+            return plain
+        nbytes = plain.untyped_storage().nbytes()
+        size = nbytes + 2 * GUARD_BYTES
+        buffer = torch.empty(size, dtype=torch.uint8, device=plain.device)
+        fill(buffer[GUARD_BYTES:-GUARD_BYTES], plain.dtype, self.options.poison)
+        for zone in _zones(buffer, nbytes):
+            fill(zone, plain.dtype, self.options.guard)
+        self._hold(_Allocation(self._count, buffer, nbytes, plain.dtype))
+        self._count += 1
+        offset = GUARD_BYTES // plain.dtype.itemsize
+        carved = torch.empty(0, dtype=plain.dtype, device=plain.device)
+        return carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())  # type: ignore[call-overload, no-any-return]
+
+    def _hold(self, allocation: _Allocation) -> None:
+        """Keep allocations until the end of the call, within bounds; the oldest are checked first."""
+        self._held.append(allocation)
+        self._held_bytes += allocation.nbytes
+        while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
+            self._check(self._held.popleft())
+
+    def finish(self) -> Evidence:
+        """Check the canaries of all allocations (after the device has come to rest)."""
+        while self._held:
+            self._check(self._held.popleft())
+        return self.evidence
+
+    def _check(self, allocation: _Allocation) -> None:
+        self._held_bytes -= allocation.nbytes
+        buffer = allocation.buffer
+        if buffer.untyped_storage().nbytes() != allocation.nbytes + 2 * GUARD_BYTES:
+            return  # resized by the kernel, which is its right: the canaries moved
+        sides = ("before its start", "after its end")
+        for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
+            if not _intact(zone, allocation.dtype, self.options.guard):
+                self.evidence.touched.append(f"allocation {allocation.number}: {side}")
+
+
+def _zones(buffer: torch.Tensor, nbytes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return buffer[:GUARD_BYTES], buffer[GUARD_BYTES + nbytes :]
+
+
+def _intact(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> bool:
+    word = poison_word(dtype, guard)
+    return bool(zone.cpu().numpy().tobytes() == word * (GUARD_BYTES // len(word)))
+
+
+def _carvable(plain: Any) -> bool:
+    return (
+        type(plain) is torch.Tensor
+        and plain.layout is torch.strided
+        and plain.device.type in ("cpu", "cuda")
+        and plain.dtype in NAMES
+        and plain.untyped_storage().nbytes() > 0
+        and not plain.is_pinned()
+    )
+
+
+def _is_view(func: Any) -> bool:
+    """Some return value aliases an argument that is not written to."""
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
+
+
+class Inputs:
+    """Rebuilds the arguments of a call over one mapped arena (and its copy on the device)."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._blocks: list[torch.Tensor] = []
+        self.storages: list[torch.UntypedStorage] = []
+        self.ranges: list[tuple[int, int]] = []
+
+    def stage(self, arena: torch.Tensor, call: Mapping[str, Any], *, fresh: bool) -> list[Any]:
+        """The positional arguments. On a GPU the whole block, canaries included, is copied over."""
+        start, end = call["start"], call["end"]
+        block = arena[start:end]
+        if self._device.type == "cuda":
+            block = self._device_block(block, fresh)
+        self.storages = [_storage(block, slot, start) for slot in call["slots"]]
+        self.ranges = [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in self.storages]
+        return [_argument(spec, self.storages) for spec in call["args"]]
+
+    def _device_block(self, block: torch.Tensor, fresh: bool) -> torch.Tensor:
+        last = self._blocks[-1] if self._blocks else None
+        if fresh or last is None or last.numel() != block.numel():
+            self._blocks = self._blocks[-_KEPT_BLOCKS:]
+            self._blocks.append(torch.empty_like(block, device=self._device))
+        self._blocks[-1].copy_(block)
+        return self._blocks[-1]
+
+    def copy_back(self, arena: torch.Tensor, call: Mapping[str, Any]) -> None:
+        """Show the referee what the device memory looks like now."""
+        if self._device.type == "cuda":
+            arena[call["start"] : call["end"]].copy_(self._blocks[-1])
+
+
+_KEPT_BLOCKS: Final = 8
+"""Earlier device blocks kept, so that a fresh placement is at an address not used just before."""
+
+
+def _storage(block: torch.Tensor, slot: Mapping[str, int], base: int) -> torch.UntypedStorage:
+    """A storage of exactly the slot's bytes: nothing betrays the arena around it."""
+    nbytes, start = slot["nbytes"], slot["start"] - base
+    if block.device.type == "cpu":
+        if nbytes == 0:
+            return torch.empty(0, dtype=torch.uint8).untyped_storage()
+        view = memoryview(block.numpy())[start : start + nbytes]
+        return torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
+    pointer = block.data_ptr() + start
+    return torch._C._construct_storage_from_data_pointer(pointer, block.device, nbytes)
+
+
+def _argument(spec: Mapping[str, Any], storages: list[torch.UntypedStorage]) -> Any:
+    if "slot" not in spec:
+        return spec["value"]
+    storage = storages[spec["slot"]]
+    tensor = torch.empty(0, dtype=DTYPES[spec["dtype"]], device=storage.device)
+    tensor.set_(storage, spec["offset"], spec["shape"], spec["stride"])  # type: ignore[call-overload]
+    return tensor.requires_grad_() if spec["requires_grad"] else tensor

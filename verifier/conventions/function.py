@@ -1,0 +1,87 @@
+"""The function convention: a file with ``def run(*inputs)`` that returns its output or outputs.
+
+Runs in the untrusted host. ``module_load``, ``entry_find`` and ``outputs_take`` say in plain words
+what is wrong; whatever the kernel itself raises passes through.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import torch
+
+MODULE_NAME: Final = "kernel_under_test"
+_PARAMETERS: Final = (torch.nn.Parameter,)
+
+
+class EntryError(Exception):
+    """The source has no callable of the wanted name."""
+
+
+class OutputError(Exception):
+    """The kernel returned something that is no tensor or tuple of tensors."""
+
+
+def module_load(path: Path) -> ModuleType:
+    """Import a file as a module; Triton reads the source of its kernels back from that file."""
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
+    assert spec is not None and spec.loader is not None  # noqa: S101 - a .py path has both
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def entry_find(module: ModuleType, entry: str) -> Callable[..., Any]:
+    """The entry point. Raises EntryError with what there is instead."""
+    found = getattr(module, entry, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]
+    if found is not None:
+        raise EntryError(f"'{entry}' is a {type(found).__name__}, not callable")
+    names = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
+    raise EntryError(f"no '{entry}' in the source; it defines: {', '.join(names[:20]) or 'nothing'}")
+
+
+def outputs_take(returned: Any) -> tuple[torch.Tensor, ...]:
+    """The returned tensors as a tuple. Raises OutputError naming what it is instead."""
+    if type(returned) is not tuple:
+        return (_tensor(returned, "it returned"),)
+    if not returned:
+        raise OutputError("it returned an empty tuple")
+    return tuple(_tensor(item, f"output {i} is") for i, item in enumerate(returned))
+
+
+def _tensor(value: Any, prefix: str) -> torch.Tensor:
+    problem = _problem(value)
+    if problem:
+        raise OutputError(f"{prefix} {problem}")
+    return value  # type: ignore[no-any-return]
+
+
+def _problem(value: Any) -> str:
+    kind = type(value)
+    if value is None:
+        return "None"
+    if not isinstance(value, torch.Tensor):
+        return f"a {kind.__module__}.{kind.__qualname__}".replace("builtins.", "")
+    if kind is not torch.Tensor and kind not in _PARAMETERS:
+        return f"a tensor subclass, {kind.__module__}.{kind.__qualname__}"
+    return _storage_problem(value)
+
+
+def _storage_problem(value: torch.Tensor) -> str:
+    if value.layout is not torch.strided:
+        return f"a tensor with layout {value.layout}"
+    if value.is_quantized:
+        return "a quantized tensor"
+    if value.device.type == "meta":
+        return "a tensor on the meta device, without storage"
+    if value.numel() and value.untyped_storage().nbytes() == 0:
+        return "a tensor without storage"
+    return ""
