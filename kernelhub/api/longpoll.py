@@ -1,4 +1,4 @@
-"""Waiting for events without holding a thread or a database connection meanwhile."""
+"""Waiting for events without keeping a database connection from others meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
-from django.db import close_old_connections
+from django.db import connections
 from django.http import HttpRequest
 from rest_framework.response import Response
 
@@ -39,7 +39,7 @@ async def run_events(request: HttpRequest, run_id: UUID) -> Response:
         return response
     query = _query(request)
     deadline = time.monotonic() + query["wait"]
-    async with _hints(f"run.{run_id}") as hint:
+    async with hints(f"run.{run_id}") as hint:
         # Once more at first: an event may have come between the first look and the hints.
         while (left := deadline - time.monotonic()) > 0:
             response.data = await sync_to_async(_look)(run_id, query)
@@ -51,8 +51,15 @@ async def run_events(request: HttpRequest, run_id: UUID) -> Response:
 
 def _checked(request: HttpRequest, run_id: UUID) -> Response:
     response: Response = _view(request, run_id=run_id)
-    close_old_connections()  # whoever waits does not keep a connection from others
+    _release_connections()
     return response
+
+
+def _release_connections() -> None:
+    """Whoever waits keeps no connection from others, as at the end of a request."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
 
 
 def _is_empty(page: dict[str, Any]) -> bool:
@@ -68,12 +75,12 @@ def _query(request: HttpRequest) -> dict[str, Any]:
 
 def _look(run_id: UUID, query: dict[str, Any]) -> dict[str, Any]:
     page = event_page(run_id, query)
-    close_old_connections()
+    _release_connections()
     return page
 
 
 @asynccontextmanager
-async def _hints(group: str) -> AsyncIterator[Hint]:
+async def hints(group: str) -> AsyncIterator[Hint]:
     """Hints of one channel group; plain waiting where the channel layer cannot be reached."""
     layer = get_channel_layer()
     if layer is None:
