@@ -148,6 +148,20 @@ def _allowed(
     return rule.factor * error + floor
 
 
+def allowance(
+    golden: torch.Tensor, eager: torch.Tensor, dtype: torch.dtype, rule: Rule
+) -> Tolerance:
+    """What the rule allows a kernel here, as a tolerance: for rules built on top of this one."""
+    if rule.tolerance is not None or not (dtype.is_floating_point or dtype.is_complex):
+        return rule.tolerance or Tolerance(0.0)
+    part = dtype.to_real() if dtype.is_complex else dtype
+    golden, eager = _as_float(golden).double(), _as_float(eager)
+    finite = golden.isfinite() & golden.to(part).isfinite()
+    if not finite.any():
+        return Tolerance(0.0)
+    return Tolerance(float(_allowed(golden, eager, part, finite, rule)))
+
+
 def check_numbers(
     name: str, golden: torch.Tensor, eager: torch.Tensor, got: torch.Tensor, rule: Rule
 ) -> Finding:

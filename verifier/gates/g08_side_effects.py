@@ -1,0 +1,134 @@
+"""G8, side effects and aliasing: nothing changes but the declared outputs, and they alias nothing.
+
+Two calls with different data. After each: inputs byte for byte as they were, no global state
+changed, outputs in memory of their own. After the second: the outputs of the first still as they
+were. Always with a float32 case, because a cast to the dtype that a tensor already has copies
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from verifier.contract import Contract, Output
+from verifier.gate import Finding, failed, passed
+from verifier.records import CaseRecord, GateId, GateInfo
+from verifier.referee.bench import Bench
+from verifier.referee.compare import bitwise
+from verifier.referee.generator import derive_seed
+from verifier.subject import ORDINARY, Arg, CallOptions, OutputInfo, Reply, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call and what eager does with the same arguments (a view op's aliases are its right)."""
+
+    bench: Bench
+    args: Sequence[Arg]
+    reply: Reply
+
+    @property
+    def contract(self) -> Contract:
+        return self.bench.contract
+
+    def returned(self) -> Iterator[tuple[Output, OutputInfo, OutputInfo | None]]:
+        """Each returned output of the contract, what the host saw of it, and of eager's."""
+        expected = list(self.contract.outputs)
+        if len(self.reply.outputs) != len(expected):
+            expected = [out for out in expected if out.in_place_of is None]
+        theirs = dict(zip(self.contract.outputs, self.bench.eager(self.args).infos, strict=False))
+        for out, info in zip(expected, self.reply.infos, strict=False):
+            yield out, info, theirs.get(out)
+
+
+def _changed_input(call: _Call) -> Finding | None:
+    written = {out.in_place_of for out in call.contract.outputs}
+    for name, place in (
+        (item.name, call.bench.position(item.name)) for item in call.contract.inputs
+    ):
+        arg = call.args[place]
+        if name in written or not isinstance(arg, torch.Tensor):
+            continue
+        after = call.bench.after(call.args, call.reply, place)
+        finding = bitwise(name, arg, after, "the kernel changed its input")
+        if finding.failed:
+            return finding
+    return None
+
+
+def _aliased(call: _Call) -> Finding | None:
+    order = call.contract.call_order
+    for out, info, theirs in call.returned():
+        allowed = set(theirs.alias_inputs) if theirs else set()
+        names = {order[place] for place in set(info.alias_inputs) - allowed} - {out.in_place_of}
+        if names:
+            return failed(f"output {out.name} shares memory with input {sorted(names)[0]}")
+        if set(info.alias_outputs) - set(theirs.alias_outputs if theirs else ()):
+            return failed(f"output {out.name} shares memory with another output of the same call")
+        if info.alias_previous and not allowed and not out.in_place_of:
+            return failed(f"output {out.name} lies in memory that an earlier result still holds")
+    return None
+
+
+def _changed_state(call: _Call) -> Finding | None:
+    random = call.contract.behaviour.random
+    effects = [e for e in call.reply.effects if not (random and e.endswith("random state"))]
+    return failed(f"the call changed global state: {', '.join(effects[:5])}") if effects else None
+
+
+def _overwritten(first: _Call, second: _Call) -> Finding | None:
+    """The second call wrote into what the first had returned. Outputs that may lie in an argument's
+    memory are not looked at: there the caller's own memory was used again."""
+    pairs = zip(first.returned(), first.reply.outputs, second.reply.previous_outputs, strict=False)
+    for (out, _, theirs), before, after in pairs:
+        if out.in_place_of is None and not (theirs and theirs.alias_inputs):
+            finding = bitwise(out.name, before, after, "a later call changed an earlier output")
+            if finding.failed:
+                return finding
+    return None
+
+
+class SideEffects:
+    info = GateInfo(
+        GateId.SIDE_EFFECTS,
+        "Side effects",
+        "nothing changes except the declared outputs, and they share memory with nothing",
+        tolerance_free=True,
+    )
+    self_check = True
+
+    def applies(self, bench: Bench) -> str | None:
+        return None
+
+    def cases(self, bench: Bench) -> Iterable[CaseRecord]:
+        usual = bench.contract.usual_dtypes()
+        yield bench.case(GateId.SIDE_EFFECTS, "usual dtypes", dtypes=usual)
+        for dtypes in bench.contract.dtype_assignments():
+            if set(dtypes.values()) == {"float32"} and dtypes != usual:
+                yield bench.case(GateId.SIDE_EFFECTS, "float32", dtypes=dtypes)
+
+    def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+        first = self._call(bench, case, subject, ORDINARY)
+        if isinstance(first, Finding):
+            return first
+        other = replace(case, seed=derive_seed(case.seed, "second"))
+        second = self._call(bench, other, subject, CallOptions(recheck_previous=True))
+        if isinstance(second, Finding):
+            return second
+        return _overwritten(first, second) or passed()
+
+    def _call(
+        self, bench: Bench, case: CaseRecord, subject: Subject, options: CallOptions
+    ) -> _Call | Finding:
+        args = bench.args(case)
+        reply = subject.call(args, options)
+        if not reply.returned:
+            return bench.refused(reply) or bench.explain(reply)
+        call = _Call(bench, args, reply)
+        return _changed_input(call) or _aliased(call) or _changed_state(call) or call
+
+
+GATE = SideEffects()
