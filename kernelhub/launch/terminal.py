@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -14,12 +15,15 @@ PLAIN_STEP_S: Final = 10.0
 
 
 def say(text: str) -> None:
-    print(f"kernelhub: {text}", flush=True)  # noqa: T201 - this is the interface
+    """One line for the person who watches; nobody watching is no reason to stop serving."""
+    with suppress(OSError):  # a closed terminal, a pipe without a reader, a full disk
+        print(f"kernelhub: {text}", flush=True)  # noqa: T201 - this is the interface
 
 
 def complain(text: str) -> None:
     """The one line that says why the launch cannot go on."""
-    print(f"kernelhub: {text}", file=sys.stderr, flush=True)  # noqa: T201
+    with suppress(OSError):
+        print(f"kernelhub: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 @dataclass(slots=True)

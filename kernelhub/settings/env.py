@@ -40,7 +40,7 @@ def env_flag(name: str, *, default: bool) -> bool:
 def env_int(name: str, *, default: int, low: int, high: int) -> int:
     """A whole number from low to high, both included."""
     text = env_text(name, str(default))
-    if not text.lstrip("-").isdecimal() or not low <= int(text) <= high:
+    if not text.removeprefix("-").isdecimal() or not low <= int(text) <= high:
         raise ImproperlyConfigured(f"{name} must be a number from {low} to {high}, not {text!r}.")
     return int(text)
 

@@ -80,6 +80,7 @@ def hub(var: Path, arguments: Sequence[str]) -> Iterator[float]:
             yield time.monotonic() - start_s
         finally:
             process.terminate()
+            process.communicate()
 
 
 def await_line(process: subprocess.Popen[str]) -> None:
