@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 from drf_spectacular.utils import extend_schema
@@ -51,7 +53,8 @@ def fallback(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBas
         return _nothing_here(request)
     if match.func is fallback or not request.path_info.endswith("/"):
         return _nothing_here(request)
-    response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
+    view = async_to_sync(match.func) if iscoroutinefunction(match.func) else match.func
+    response: HttpResponseBase = view(request, *match.args, **match.kwargs)
     return response
 
 
