@@ -33,7 +33,8 @@ def smallest(
 
     ``case`` is taken to fail and is not tried again. Every trial is within the dims' bounds and
     meets the contract's constraints; no assignment is tried twice. ``max_trials`` bounds the calls
-    of ``still_fails``, ``max_seconds`` only stops sooner. What ``still_fails`` raises comes through.
+    of ``still_fails``, ``max_seconds`` only stops sooner. What ``still_fails`` raises comes
+    through.
     """
     search = _Search(contract, case, still_fails, max_trials, time.monotonic() + max_seconds)
     dims = dict(case.dims)
