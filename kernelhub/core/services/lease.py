@@ -95,10 +95,23 @@ def run_fence(*, run_id: UUID, node: Node, attempt: int) -> Run:
     The run may have ended since: each write is conditional by itself. A node never changes for a
     given attempt, so what is true here stays true.
     """
-    run = Run.objects.filter(pk=run_id, node=node, attempt=attempt).first()
+    runs = Run.objects.select_related("task").filter(pk=run_id, node=node, attempt=attempt)
+    run = runs.first()
     if run is None:
         raise FencedError("This run is not leased to this node under this attempt.")
     return run
+
+
+def run_fence_or_reported(*, run_id: UUID, node: Node, attempt: int) -> None:
+    """As run_fence, but also passes an attempt whose loss this node has already reported."""
+    told = Event.objects.filter(
+        run_id=run_id,
+        attempt=attempt,
+        kind=events.EventKind.ATTEMPT_LOST.value,
+        payload__node=node.name,
+    )
+    if not told.exists():
+        run_fence(run_id=run_id, node=node, attempt=attempt)
 
 
 def run_heartbeat(*, run_id: UUID, attempt: int, lease_s: int = LEASE_S) -> Receipt:
@@ -195,7 +208,7 @@ def _attempt_reported(run_id: UUID, attempt: int) -> Run:
     told = Event.objects.filter(
         run_id=run_id, attempt=attempt, kind=events.EventKind.ATTEMPT_LOST.value
     )
-    run = Run.objects.filter(pk=run_id, attempt=attempt).first()
+    run = Run.objects.filter(pk=run_id).first()
     if run is None or not told.exists():
         raise FencedError("This attempt no longer holds the run.")
     return run
@@ -222,6 +235,7 @@ def _attempt_lose(run: Run, where: Q, kind: ErrorKind, reason: str) -> Run | Non
     node = run.node.name if run.node else ""
     lost = events.AttemptLost(node, run.attempt, kind.value, reason)
     left = run.max_attempts - run.lost_attempts - 1
+    end: events.RunEvent
     if kind is ErrorKind.TASK or left <= 0:
         message = reason if kind is ErrorKind.TASK else f"attempt {run.attempt}: {reason}"
         fields, end = _errored_fields(kind, message), events.Errored(kind.value, message)

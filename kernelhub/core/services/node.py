@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from kernelhub.core.choices import NodeStatus
 from kernelhub.core.models import Node
@@ -40,6 +41,9 @@ def node_register(*, node: Node, queue: str, environment: records.Environment) -
 
 def node_seen(*, node: Node) -> None:
     """Notes that the node answers; an offline one is online again."""
+    fresh_from = timezone.now() - timedelta(seconds=SEEN_STEP_S)
+    if node.last_seen_at is not None and node.last_seen_at > fresh_from:
+        return
     stale = Q(last_seen_at=None) | Q(last_seen_at__lt=Now() - timedelta(seconds=SEEN_STEP_S))
     Node.objects.filter(stale, pk=node.pk).update(last_seen_at=Now())
     revived = Node.objects.filter(pk=node.pk, status=NodeStatus.OFFLINE).exclude(queue="")

@@ -103,5 +103,5 @@ def run_cancel(*, run: Run, by: str = "") -> bool:
         "lease_until": None,
         "heartbeat_at": None,
     }
-    happened = [events.CancelRequested(by), events.Cancelled()]
+    happened: list[events.RunEvent] = [events.CancelRequested(by), events.Cancelled()]
     return run_transition(run.pk, Q(status__in=ACTIVE), changes, happened) is not None

@@ -45,7 +45,7 @@ def _check_subject(run: Run, verdict: records.Verdict) -> None:
 
 @transaction.atomic
 def _verdict_store(run: Run, verdict: records.Verdict) -> Verdict | None:
-    happened = [_reached(verdict), events.Finished(verdict.outcome.value)]
+    happened: list[events.RunEvent] = [_reached(verdict), events.Finished(verdict.outcome.value)]
     changes = {
         "status": RunStatus.FINISHED,
         "finished_at": Now(),

@@ -1,0 +1,37 @@
+"""``python -m gpu_runner agent [--device auto|cpu|cuda:0]``: the node agent of one device.
+
+Reads KERNELHUB_HUB_URL, KERNELHUB_NODE_TOKEN, BROKER_URL (optional: without it the agent polls)
+and KERNELHUB_VAR. Needs no database and no Django settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from gpu_runner.agent import Agent
+from gpu_runner.config import AgentConfig, ConfigError
+from gpu_runner.devices import DeviceError, queue_of
+from gpu_runner.node import agent_run
+
+
+def main(argv: list[str]) -> int:
+    """0 after a stop that was asked for, 2 when it is configured wrongly."""
+    parser = argparse.ArgumentParser(prog="python -m gpu_runner")
+    agent = parser.add_subparsers(required=True).add_parser("agent", help="serve one device")
+    agent.add_argument("--device", default="auto")
+    options = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        config = AgentConfig.from_environment(options.device)
+        agent_run(Agent(config, queue_of(options.device)))
+    except (ConfigError, DeviceError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

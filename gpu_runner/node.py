@@ -1,0 +1,84 @@
+"""The agent as a Celery worker: the broker wakes it, the hub gives it its runs.
+
+One process per device, one job at a time. A message is only a hint that something waits; the
+lease decides who judges what, so a lost, doubled or late message does no harm. The pool is of
+threads because the agent's own threads share its verifier, and because every kernel runs in
+another process anyway; should the consumer hang on a broken broker connection (a known weakness
+of that pool), the agent still finds its runs by polling the hub.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from celery import Celery, signals
+
+from gpu_runner.agent import Agent
+from gpu_runner.protocol import JOB_NAME
+
+log = logging.getLogger(__name__)
+
+
+def node_app(broker_url: str) -> Celery:
+    """A Celery application that loads no Django, whatever the environment names."""
+    app = Celery("kernelhub-node", broker=broker_url, fixups=[])
+    app.conf.update(
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={"visibility_timeout": 7200, "socket_connect_timeout": 5},
+    )
+    return app
+
+
+def agent_run(agent: Agent) -> None:
+    """Serves until SIGTERM or SIGINT; without a broker address, by polling alone."""
+    thread = threading.Thread(target=agent.serve, name="agent")
+    thread.start()
+    try:
+        if agent.config.broker_url:
+            _consume(agent)
+        else:
+            _wait_for_signal(agent)
+    finally:
+        agent.stop()
+        thread.join()
+
+
+def _consume(agent: Agent) -> None:
+    app = node_app(agent.config.broker_url)
+
+    @app.task(name=JOB_NAME)
+    def take(run_id: str) -> None:
+        log.debug("woken by run %s", run_id)
+        agent.take()
+
+    def stop(**_: Any) -> None:
+        agent.stop()
+
+    signals.worker_shutting_down.connect(stop, weak=False)
+    app.worker_main(
+        [
+            *("worker", "--pool", "threads", "--concurrency", "1", "--queues", agent.queue),
+            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+            *("--loglevel", "WARNING", "--hostname", f"{agent.config.scratch.name}@%h"),
+        ]
+    )
+
+
+def _wait_for_signal(agent: Agent) -> None:
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop())
+    while not agent.stopping:
+        signal.pause()
