@@ -1,0 +1,87 @@
+"""Each gate is documented, has a violator that the loose test accepts, and an honest twin.
+
+This is measured through the real pipeline and sandbox, not declared: every file is judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from verifier.pipeline import GATES
+from verifier.records import GateId, GateStatus, Outcome, Verdict
+from verifier.session import Job, Session
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK_LINE = re.compile(r"#\s*task:\s*(\S+)")
+SEED = 20261130
+
+
+def kernels(gate: GateId, role: str) -> list[Path]:
+    return sorted((ROOT / f"tests/gates/g{gate.number:02d}").glob(f"{role}*.py"))
+
+
+def task_of(kernel: Path) -> Path:
+    first = kernel.read_text(encoding="utf-8").splitlines()[0]
+    found = TASK_LINE.match(first)
+    assert found, f"{kernel.name} must begin with '# task: <folder>'"
+    return ROOT / found[1]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with Session("cpu") as opened:
+        yield opened
+
+
+def judge(session: Session, kernel: Path) -> Verdict:
+    return session.judge(Job(task_of(kernel), kernel, seed=SEED, timed=False))
+
+
+def all_kernels(role: str) -> list[tuple[GateId, Path]]:
+    return [(gate, kernel) for gate in GateId for kernel in kernels(gate, role)]
+
+
+def name(value: GateId | Path) -> str:
+    return value.stem if isinstance(value, Path) else value.value
+
+
+def test_the_pipeline_holds_the_twelve_gates_in_order() -> None:
+    assert [gate.info.id for gate in GATES] == list(GateId)
+
+
+@pytest.mark.parametrize("gate", list(GateId), ids=lambda gate: gate.value)
+def test_each_gate_has_a_page_a_violator_and_a_twin(gate: GateId) -> None:
+    assert list((ROOT / "docs/gates").glob(f"{gate.number:02d}-*.md"))
+    assert kernels(gate, "violator")
+    assert kernels(gate, "twin")
+
+
+@pytest.mark.parametrize(("gate", "kernel"), all_kernels("violator"), ids=name)
+def test_a_violator_passes_the_loose_test_and_fails_its_gate(
+    session: Session, gate: GateId, kernel: Path
+) -> None:
+    verdict = judge(session, kernel)
+    assert verdict.loose is not None
+    assert verdict.loose.accepted, verdict.loose.detail
+    result = verdict.gates[gate.number - 1]
+    assert result.status is GateStatus.FAIL, (result.status, result.reason)
+    assert verdict.illusion
+
+
+@pytest.mark.parametrize(("gate", "kernel"), all_kernels("twin"), ids=name)
+def test_an_honest_twin_passes_its_gate_and_is_accused_by_none(
+    session: Session, gate: GateId, kernel: Path
+) -> None:
+    verdict = judge(session, kernel)
+    accused = [(r.gate.value, r.status.value, r.reason) for r in verdict.gates if _open(r.status)]
+    assert not accused
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert verdict.gates[gate.number - 1].status is GateStatus.PASS
+
+
+def _open(status: GateStatus) -> bool:
+    return status not in {GateStatus.PASS, GateStatus.NOT_APPLICABLE}

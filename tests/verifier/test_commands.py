@@ -1,0 +1,254 @@
+"""`python -m verifier` as its users meet it: exit codes, documents, replays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verifier.records import GateId, GateStatus, Outcome, Verdict, from_json
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK = ROOT / "tests/gates/tasks/row_softmax"
+
+GOOD = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def rows(x, o, stride, n, BLOCK: tl.constexpr):
+    row, c = tl.program_id(0), tl.arange(0, BLOCK)
+    v = tl.load(x + row * stride + c, mask=c < n, other=-float("inf")).to(tl.float32)
+    m = tl.where(tl.max((v != v).to(tl.int32), 0) > 0, float("nan"), tl.max(v, 0))
+    e = tl.exp(v - m)
+    tl.store(o + row * n + c, (e / tl.sum(e, 0)).to(o.dtype.element_ty), mask=c < n)
+
+def run(x):
+    x = x.contiguous()
+    o = torch.empty_like(x)
+    if x.numel():
+        rows[(x.shape[0],)](x, o, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return o
+"""
+NO_MAX = GOOD.replace("e = tl.exp(v - m)", "e = tl.exp(v)")
+
+
+def verifier(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "verifier", *map(str, words)]
+    return subprocess.run(
+        command, capture_output=True, text=True, input=stdin, cwd=ROOT, timeout=300, check=False
+    )
+
+
+def write(folder: Path, source: str | bytes) -> Path:
+    path = folder / "kernel.py"
+    path.write_bytes(source if isinstance(source, bytes) else source.encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def rejected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Verdict]:
+    """A verdict file of a kernel that does not subtract the maximum."""
+    folder = tmp_path_factory.mktemp("rejected")
+    out = folder / "verdict.json"
+    kernel = write(folder, NO_MAX)
+    done = verifier(
+        "verify",
+        "--task",
+        TASK,
+        "--kernel",
+        kernel,
+        "--seed",
+        "11",
+        "--json",
+        out,
+        "--device",
+        "cpu",
+    )
+    assert done.returncode == 1, done.stderr
+    return out, from_json(Verdict, json.loads(out.read_text()))
+
+
+def test_an_honest_kernel_exits_zero_and_prints_twelve_rows(tmp_path: Path) -> None:
+    done = verifier("verify", "--task", TASK, "--kernel", write(tmp_path, GOOD), "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(gate.value in done.stdout for gate in GateId)
+    assert "ACCEPTED" in done.stdout
+
+
+def test_an_illusion_is_named_as_one(rejected: tuple[Path, Verdict]) -> None:
+    _, verdict = rejected
+    assert verdict.outcome is Outcome.REJECTED
+    assert verdict.illusion
+    assert verdict.gates[9].status is GateStatus.FAIL
+
+
+def test_a_failure_is_minimised(rejected: tuple[Path, Verdict]) -> None:
+    _, verdict = rejected
+    example = verdict.gates[9].counterexample
+    assert example is not None
+    assert example.case.dims["R"] == 1
+    assert example.minimised_from
+
+
+def test_a_failure_replays_byte_for_byte(rejected: tuple[Path, Verdict]) -> None:
+    path, verdict = rejected
+    done = verifier("replay", path, "--json", "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(done.stdout)
+    failed = [r.gate.value for r in verdict.gates if r.status is GateStatus.FAIL]
+    assert [row["gate"] for row in rows] == failed
+    assert all(row["failed_again"] and row["inputs_match"] and row["outputs_match"] for row in rows)
+
+
+def test_replaying_one_gate_by_number_prints_its_line(rejected: tuple[Path, Verdict]) -> None:
+    done = verifier("replay", rejected[0], "--gate", "10", "--device", "cpu")
+    assert done.returncode == 0
+    assert "G10" in done.stdout
+    assert "output digests match" in done.stdout
+
+
+def test_a_verdict_with_another_output_digest_does_not_replay(
+    rejected: tuple[Path, Verdict], tmp_path: Path
+) -> None:
+    document = json.loads(rejected[0].read_text())
+    document["gates"][9]["counterexample"]["calls"][0]["outputs"] = "0" * 64
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(document))
+    done = verifier("replay", forged, "--gate", "G10", "--device", "cpu")
+    assert done.returncode == 1
+    assert "output digests DIFFER" in done.stdout
+
+
+def test_a_verdict_never_brings_its_own_reference(
+    rejected: tuple[Path, Verdict], tmp_path: Path
+) -> None:
+    document = json.loads(rejected[0].read_text())
+    document["task"]["digest"] = "0" * 64
+    strange = tmp_path / "strange.json"
+    strange.write_text(json.dumps(document))
+    done = verifier("replay", strange, "--device", "cpu")
+    assert done.returncode == 2
+    assert "--task" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["verify"], "--task"),
+        (["verify", "--task", "nowhere", "--kernel", "nothing.py"], "nothing.py"),
+        (["frobnicate"], "invalid choice"),
+        ([], "COMMAND"),
+        (["replay", "nothing.json"], "nothing.json"),
+    ],
+)
+def test_bad_usage_exits_two_and_says_what_is_wrong(words: list[str], message: str) -> None:
+    done = verifier(*words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--gates", "G13"], "G13"),
+        (["--seed", "-1"], "seed"),
+        (["--entry", "not a name"], "entry"),
+        (["--device", "cuda:99"], "cuda:99"),
+    ],
+)
+def test_bad_options_are_refused(extra: list[str], message: str, tmp_path: Path) -> None:
+    done = verifier("verify", "--task", TASK, "--kernel", write(tmp_path, GOOD), *extra)
+    assert done.returncode in {2, 3}
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_task_exits_two_with_the_field(tmp_path: Path) -> None:
+    (tmp_path / "task.json").write_text('{"slug": 3}')
+    (tmp_path / "reference.py").write_text("def reference(x): return x")
+    done = verifier("verify", "--task", tmp_path, "--kernel", write(tmp_path, GOOD))
+    assert done.returncode == 2
+    assert "task.json.slug" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def run(x:\n", "SyntaxError"),
+        ("def walk(x): return x\n", "run"),
+        ("run = 3\n", "callable"),
+        (b"\xff\xfe\x00 nonsense", ""),
+        (b"def run(x):\n    return x\n\0", ""),
+        (b"", "run"),
+        (b"#" * (10 << 20), "limit"),
+        ("def run(x): raise ValueError('no')\n", "ValueError"),
+        ("def run(): return 1\n", "TypeError"),
+    ],
+    ids=["syntax", "no-entry", "not-callable", "bytes", "nul", "empty", "10MB", "raises", "arity"],
+)
+def test_a_broken_kernel_gets_a_verdict_that_says_why(
+    source: str | bytes, message: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "verdict.json"
+    kernel = write(tmp_path, source)
+    done = verifier("verify", "--task", TASK, "--kernel", kernel, "--json", out, "--device", "cpu")
+    assert done.returncode == 1, done.stdout + done.stderr
+    verdict = from_json(Verdict, json.loads(out.read_text()))
+    assert verdict.outcome is Outcome.REJECTED
+    assert verdict.gates[0].status is GateStatus.FAIL
+    assert message in verdict.gates[0].reason
+
+
+def test_only_the_gates_asked_for_are_judged(tmp_path: Path) -> None:
+    out = tmp_path / "verdict.json"
+    kernel = write(tmp_path, GOOD)
+    done = verifier("verify", "--task", TASK, "--kernel", kernel, "--gates", "G1,8", "--json", out)
+    assert done.returncode == 0, done.stderr
+    verdict = from_json(Verdict, json.loads(out.read_text()))
+    judged = [r.gate.value for r in verdict.gates if r.reason != "not asked for"]
+    assert judged == ["G1", "G8"]
+
+
+def test_events_are_json_lines_that_end_with_the_verdict(tmp_path: Path) -> None:
+    kernel = write(tmp_path, GOOD)
+    done = verifier("verify", "--task", TASK, "--kernel", kernel, "--events", "--gates", "G1")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [line["event"] for line in lines]
+    assert kinds[0] == "started"
+    assert kinds[-1] == "verdict"
+    assert kinds.count("gate") == 12
+    assert [line["t"] for line in lines] == sorted(line["t"] for line in lines)
+
+
+def test_gates_lists_the_twelve() -> None:
+    rows = json.loads(verifier("gates", "--json").stdout)
+    assert [row["id"] for row in rows] == [gate.value for gate in GateId]
+    assert all(row["property"] and row["name"] for row in rows)
+
+
+def serve(*lines: Any) -> list[dict[str, Any]]:
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = verifier("serve", "--device", "cpu", stdin=text)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_serve_judges_jobs_in_order_and_survives_bad_ones(tmp_path: Path) -> None:
+    kernel = str(write(tmp_path, GOOD))
+    job = {"task": str(TASK), "kernel": kernel, "gates": ["G1"], "measure": False, "seed": 1}
+    answers = serve({"id": "a", **job}, {"id": "b", "task": "nowhere"}, "junk", {"id": "c", **job})
+    assert answers[0]["event"] == "ready"
+    last = {answer["id"]: answer["event"] for answer in answers if "id" in answer}
+    assert last == {"a": "verdict", "b": "error", "c": "verdict"}
+
+
+def test_serve_drops_a_cancelled_job(tmp_path: Path) -> None:
+    kernel = str(write(tmp_path, GOOD))
+    job = {"id": "a", "task": str(TASK), "kernel": kernel, "seed": 1}
+    answers = serve({"cancel": "a"}, job)
+    assert answers[-1]["event"] == "cancelled"
