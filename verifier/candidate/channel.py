@@ -67,10 +67,11 @@ class Channel:
             raise ProtocolError(f"message of {len(payload)} bytes")
         data = memoryview(HEADER.pack(len(payload)) + payload)
         while data:
-            self._wait(select.POLLOUT, deadline, {})
             sent = self._send_some(data, fds)
-            fds = () if sent else fds
-            data = data[sent:]
+            if not sent:
+                self._wait(select.POLLOUT, deadline, {})
+                continue
+            fds, data = (), data[sent:]
 
     def _send_some(self, data: memoryview, fds: Sequence[int]) -> int:
         try:
@@ -88,32 +89,39 @@ class Channel:
         ``deadline`` is a time.monotonic() value. Without ``fds`` the kernel drops any descriptor
         that the peer attached.
         """
-        header, passed = self._read(HEADER.size, deadline, watch or {}, fds)
+        watch = watch or {}
+        self._wait(select.POLLIN, deadline, watch)
+        header, passed = self._read(HEADER.size, deadline, watch, fds)
         (size,) = HEADER.unpack(header)
         if size > MESSAGE_BYTES:
             raise ProtocolError(f"announces a message of {size} bytes")
-        payload, _ = self._read(size, deadline, watch or {}, False)
+        payload, _ = self._read(size, deadline, watch, False)
         return Message(_parse(payload), passed)
 
     def _read(
         self, size: int, deadline: float | None, watch: Watch, fds: bool
     ) -> tuple[bytes, tuple[int, ...]]:
-        data, passed = bytearray(), ()
+        data = bytearray()
+        passed: tuple[int, ...] = ()
         while len(data) < size:
-            self._wait(select.POLLIN, deadline, watch)
             part, new = self._read_some(size - len(data), fds)
+            if part is None:
+                self._wait(select.POLLIN, deadline, watch)
+                continue
             data += part
             passed += new
         return bytes(data), passed
 
-    def _read_some(self, size: int, fds: bool) -> tuple[bytes, tuple[int, ...]]:
+    def _read_some(self, size: int, fds: bool) -> tuple[bytes | None, tuple[int, ...]]:
+        """Some bytes and descriptors; None if nothing is there yet."""
+        new: Sequence[int] = ()
         try:
             if fds:
                 part, new, _, _ = socket.recv_fds(self._sock, size, MAX_FDS)
             else:
-                part, new = self._sock.recv(min(size, 1 << 20)), []
+                part = self._sock.recv(min(size, 1 << 20))
         except BlockingIOError:
-            return b"", ()
+            return None, ()
         except OSError as error:
             raise ChannelClosedError(str(error)) from error
         if not part:

@@ -45,10 +45,13 @@ from verifier.subject import (
 
 _ARENA_BYTES: Final = 64 * MIB
 _PAGE: Final = 4096
+_SLACK: Final = 64 << 10
+"""Bytes at both ends of an arena that hold nothing, for kernels that read or write too far."""
 _TEXT_CHARS: Final = 4000
 _MAX_TEXTS: Final = 20_000
 _OWN_PROCESSES: Final = 2  # init and host
 _ENDED: Final = frozenset({ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY})
+_CHANNEL_LOST: Final = 81  # host.CHANNEL_LOST; the host is never imported on this side
 _DEFAULT: Final = CallOptions()
 
 
@@ -185,7 +188,7 @@ class Candidate:
         self._log = LogPipe(self._limits.log_bytes)
         self._outputs = Arena(2 * self._limits.output_bytes)
         self._arena: Arena | None = None
-        self._base = self._high = 0
+        self._base = self._high = _SLACK
         self._process: _Process | None = None
         self._refused: Reply | None = None
         self._deaths = 0
@@ -309,11 +312,12 @@ class Candidate:
         """Where the inputs go: to the same place as before, or to one that was never used."""
         fresh = options.placement is Placement.FRESH
         layout = arenas.layout_plan(args, self._high if fresh else self._base)
-        if self._arena is None or layout.end > self._arena.nbytes:
+        if self._arena is None or layout.end + _SLACK > self._arena.nbytes:
             if self._arena is not None:
                 self._arena.close()
-            layout = arenas.layout_plan(args, 0)
-            self._arena, self._high = Arena(max(_ARENA_BYTES, 2 * layout.end)), 0
+            layout = arenas.layout_plan(args, _SLACK)
+            self._arena = Arena(max(_ARENA_BYTES, 2 * layout.end) + _SLACK)
+            self._high = _SLACK
         self._base = layout.start
         self._high = max(self._high, arenas.round_up(layout.end, _PAGE))
         return self._arena, layout
@@ -484,7 +488,7 @@ def _memfd(data: bytes) -> int:
 
 
 def _obituary(status: int | None) -> str:
-    if status is None:
+    if status is None or status == _CHANNEL_LOST:
         return "it closed its channel"
     if status >= 0:
         return f"its process exited with status {status} in the middle of a call"

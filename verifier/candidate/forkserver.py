@@ -123,8 +123,7 @@ class Forkserver:
 
     def _op_census(self, message: Message) -> Body:
         slot = self._slots[message.body["slot"]]
-        found = processes.census(slot.init)
-        return {"processes": len(found.pids)}
+        return {"processes": processes.descendants_count(slot.init)}
 
     def _op_load(self, message: Message) -> Body:
         """Start or pause a process that keeps one core busy."""

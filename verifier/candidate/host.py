@@ -44,6 +44,10 @@ _ENVIRONMENT: Final = {
 """Variables that name a place for caches, and the folder of the scratch that they get."""
 
 
+CHANNEL_LOST: Final = 81
+"""Exit status of a host that can no longer speak to the referee."""
+
+
 def warm(*, cuda: bool, threads: int) -> None:
     """In the forkserver: import and exercise what every host needs, without touching a device."""
     import torch._dynamo  # noqa: F401, PLC0415 - replaces functions of torch when imported
@@ -73,6 +77,7 @@ def run(channel_fd: int, cage: Cage, limits: Mapping[str, float]) -> None:
     host = Host(Channel.from_fd(channel_fd), scratch, limits, cuda=cage.cuda)
     with suppress(ChannelClosedError):
         host.serve()
+    os._exit(CHANNEL_LOST)
 
 
 def _scratch_enter(scratch: str) -> Path:

@@ -125,7 +125,9 @@ def limits_set(limits: Mapping[str, float], cage: Cage) -> None:
     if cage.cuda:  # the driver reserves terabytes of addresses and locks pages
         del wanted[resource.RLIMIT_MEMLOCK]
     else:
-        wanted[resource.RLIMIT_AS] = _address_space() + limits["address_bytes"]
+        total, private = _address_space()
+        wanted[resource.RLIMIT_AS] = total + limits["address_bytes"]
+        wanted[resource.RLIMIT_DATA] = private + limits["memory_bytes"]
     for kind, value in wanted.items():
         _limit(kind, int(value))
 
@@ -136,9 +138,11 @@ def _limit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def _address_space() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    return pages * resource.getpagesize()
+def _address_space() -> tuple[int, int]:
+    """Bytes mapped now: in all, and writable and private (which is what RLIMIT_DATA counts)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmSize", "VmData"))  # type: ignore[return-value]
 
 
 def filters_set(cage: Cage) -> None:

@@ -11,7 +11,7 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -153,6 +153,7 @@ def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
 
 
 def _file_system() -> Iterator[str]:
+    yield from _parents([*_visible(), f"{_APP}/verifier/x"])
     for path in _visible():
         if path in ("/proc", "/sys") or path.startswith(str(_PACKAGE)):
             continue
@@ -163,6 +164,13 @@ def _file_system() -> Iterator[str]:
     for name in _NEEDED:
         yield from ("--ro-bind", str(_PACKAGE / name), f"{_APP}/verifier/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
+
+
+def _parents(paths: Sequence[str]) -> Iterator[str]:
+    """Parent folders of what gets bound; bubblewrap's own are closed to other users."""
+    folders = {str(folder) for path in paths for folder in Path(path).parents} - {"/"}
+    for folder in sorted(folders - set(_SYSTEM)):
+        yield from ("--perms", "0755", "--dir", folder)
 
 
 def _devices(gpu: Gpu | None) -> Iterator[str]:

@@ -16,10 +16,14 @@ from typing import Any, Final
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from verifier.candidate.dtypes import DTYPES, NAMES, fill, poison_word
+from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.subject import Poison
 
 GUARD_BYTES: Final = 256
+SLACK_BYTES: Final = 64 << 10
+"""Room on both sides beyond the canaries: a kernel that writes too far should be caught in the act
+and not crash on what happened to lie there."""
+_LEAD_BYTES: Final = SLACK_BYTES + GUARD_BYTES
 MAX_NAMES: Final = 10_000
 _HELD_BYTES: Final = 256 << 20
 
@@ -34,6 +38,22 @@ _ALLOCATE: Final = frozenset(
         _aten.new_empty_strided.default,
     }
 )
+_FILL: Final = frozenset(
+    {
+        _aten.zeros.default,
+        _aten.zeros_like.default,
+        _aten.new_zeros.default,
+        _aten.ones.default,
+        _aten.ones_like.default,
+        _aten.new_ones.default,
+        _aten.full.default,
+        _aten.full_like.default,
+        _aten.new_full.default,
+        _aten.clone.default,
+        _aten._to_copy.default,
+    }
+)
+"""Fresh memory with contents: kernels write their results into such buffers, too."""
 _QUIET: Final = frozenset(
     "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like aten::new_empty "
     "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
@@ -73,6 +93,7 @@ class _Allocation:
     buffer: torch.Tensor
     nbytes: int
     dtype: torch.dtype
+    resized: bool = False
 
 
 @dataclass(slots=True)
@@ -119,6 +140,10 @@ class Stage(TorchDispatchMode):
             return self._carve(result)
         if self.options.trace:
             self._note(func)
+        if func in _FILL:
+            return self._carve(result, keep=True)
+        for tensor in _resizable(func, args, kwargs or {}):
+            self._note_resized(tensor)
         return result
 
     def _note(self, func: Any) -> None:
@@ -126,20 +151,25 @@ class Stage(TorchDispatchMode):
         if name not in _QUIET and not _is_view(func) and len(self.evidence.ops) < MAX_NAMES:
             self.evidence.ops.append(name)
 
-    def _carve(self, plain: torch.Tensor) -> torch.Tensor:
+    def _carve(self, plain: torch.Tensor, *, keep: bool = False) -> torch.Tensor:
+        """The same tensor between canaries; poisoned, or with the contents that it had."""
         if not _carvable(plain):
             return plain
-        nbytes = plain.untyped_storage().nbytes()
-        size = nbytes + 2 * GUARD_BYTES
+        dtype, nbytes = plain.dtype, plain.untyped_storage().nbytes()
+        size = nbytes + 2 * _LEAD_BYTES
         buffer = torch.empty(size, dtype=torch.uint8, device=plain.device)
-        fill(buffer[GUARD_BYTES:-GUARD_BYTES], plain.dtype, self.options.poison)
+        if keep:
+            buffer[_LEAD_BYTES:-_LEAD_BYTES].copy_(as_bytes(plain))
+        else:
+            fill(buffer[_LEAD_BYTES:-_LEAD_BYTES], dtype, self.options.poison)
         for zone in _zones(buffer, nbytes):
-            fill(zone, plain.dtype, self.options.guard)
-        self._hold(_Allocation(self._count, buffer, nbytes, plain.dtype))
+            fill(zone, dtype, self.options.guard)
+        carved = torch.empty(0, dtype=dtype, device=plain.device)
+        offset = _LEAD_BYTES // dtype.itemsize + plain.storage_offset()
+        carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())  # type: ignore[call-overload]
+        self._hold(_Allocation(self._count, buffer, nbytes, dtype))
         self._count += 1
-        offset = GUARD_BYTES // plain.dtype.itemsize
-        carved = torch.empty(0, dtype=plain.dtype, device=plain.device)
-        return carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())  # type: ignore[call-overload, no-any-return]
+        return carved
 
     def _hold(self, allocation: _Allocation) -> None:
         """Keep allocations until the end of the call, within bounds; the oldest are checked first."""
@@ -147,6 +177,16 @@ class Stage(TorchDispatchMode):
         self._held_bytes += allocation.nbytes
         while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
             self._check(self._held.popleft())
+
+    def _note_resized(self, tensor: Any) -> None:
+        if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
+            return
+        base = tensor.untyped_storage().data_ptr()
+        end = tensor.data_ptr() - base + tensor.numel() * tensor.itemsize
+        for allocation in self._held:
+            moved = allocation.buffer.untyped_storage().data_ptr()
+            if moved == base and end > _LEAD_BYTES + allocation.nbytes:
+                allocation.resized = True
 
     def finish(self) -> Evidence:
         """Check the canaries of all allocations (after the device has come to rest)."""
@@ -157,16 +197,26 @@ class Stage(TorchDispatchMode):
     def _check(self, allocation: _Allocation) -> None:
         self._held_bytes -= allocation.nbytes
         buffer = allocation.buffer
-        if buffer.untyped_storage().nbytes() != allocation.nbytes + 2 * GUARD_BYTES:
-            return  # resized by the kernel, which is its right: the canaries moved
+        if allocation.resized:
+            return  # which is the kernel's right (out= does it): the canaries are data now
         sides = ("before its start", "after its end")
         for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
             if not _intact(zone, allocation.dtype, self.options.guard):
                 self.evidence.touched.append(f"allocation {allocation.number}: {side}")
 
 
+def _resizable(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """Tensors that this operation may have resized."""
+    if "out" in kwargs:
+        out = kwargs["out"]
+        yield from out if isinstance(out, list | tuple) else (out,)
+    elif func._schema.name.startswith("aten::resize"):
+        yield args[0]
+
+
 def _zones(buffer: torch.Tensor, nbytes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return buffer[:GUARD_BYTES], buffer[GUARD_BYTES + nbytes :]
+    end = _LEAD_BYTES + nbytes
+    return buffer[SLACK_BYTES:_LEAD_BYTES], buffer[end : end + GUARD_BYTES]
 
 
 def _intact(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> bool:

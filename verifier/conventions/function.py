@@ -28,13 +28,24 @@ class OutputError(Exception):
 
 
 def module_load(path: Path) -> ModuleType:
-    """Import a file as a module; Triton reads the source of its kernels back from that file."""
+    """Import a file as a module; Triton reads the source of its kernels back from that file.
+
+    Raises SyntaxError for a source that is not UTF-8 (Python itself lets that pass in comments).
+    """
+    _utf8_check(path.read_bytes())
     spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
     assert spec is not None and spec.loader is not None  # noqa: S101 - a .py path has both
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE_NAME] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _utf8_check(source: bytes) -> None:
+    try:
+        source.decode()
+    except UnicodeDecodeError as error:
+        raise SyntaxError(f"the source is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def entry_find(module: ModuleType, entry: str) -> Callable[..., Any]:
