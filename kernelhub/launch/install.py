@@ -228,9 +228,20 @@ def lock():
             [*command, "--exclude", "kernelhub"], capture_output=True, text=True, check=True
         ).stdout
     # "+cpu" is how a build is named, not a version that every index has.
-    pins = sorted({line.split("+")[0] for line in frozen.splitlines()}, key=str.lower)
+    found = {line.split("+")[0] for line in frozen.splitlines()}
+    pins = sorted(found | exact_pins(), key=str.lower)
     CONSTRAINTS.write_text(LOCK_HEADER + "\n".join(pins) + "\n")
     say(f"wrote {len(pins)} pins to constraints.txt")
+
+
+def exact_pins():
+    # type: () -> set[str]
+    """Pins of pyproject.toml for interpreters other than this one, which `pip freeze` misses."""
+    import tomllib
+
+    groups = tomllib.loads((REPO / "pyproject.toml").read_text())["dependency-groups"].values()
+    lines = [line.split(";")[0].strip() for group in groups for line in group]
+    return {line for line in lines if "==" in line and "*" not in line}
 
 
 def say(text):

