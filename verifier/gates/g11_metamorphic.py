@@ -364,25 +364,36 @@ def _equal(bench: Bench, relation: Relation, expected: Tensors, seen: Tensors) -
 def _close(
     bench: Bench, case: CaseRecord, relation: Relation, expected: Tensors, seen: Tensors
 ) -> Finding:
-    """Equal within twice what the comparator allows each of the two results."""
-    args = relation.before
-    golden, eager = bench.golden(args), bench.eager(args)
-    if isinstance(golden, str) or not eager.returned:
+    """Equal within what the comparator allows the two results together."""
+    both = [relation.before, relation.after or relation.before]
+    allowed = [_allowances(bench, case, args) for args in both]
+    if not all(allowed):
         return not_applicable("the reference refuses this input")
     findings = []
-    for out, truth, ref, a, b in zip(
-        bench.contract.outputs, golden, eager.outputs, expected, seen, strict=True
-    ):
-        rule = bench.rule(bench.contract.dtype(out, case.dtypes))
-        one = allowance(truth, ref, a.dtype, rule)
-        two = Rule(tolerance=Tolerance(2 * one.atol, 2 * one.rtol))
+    pairs = zip(bench.contract.outputs, expected, seen, *allowed, strict=True)
+    for out, a, b, one, two in pairs:
+        rule = Rule(tolerance=Tolerance(one.atol + two.atol, one.rtol + two.rtol))
         wide = a.to(torch.complex128) if a.is_complex() else a.double()
-        findings.append(check_output(out.name, wide, a, b, two))
+        findings.append(check_output(out.name, wide, a, b, rule))
     finding = worst(findings)
     if finding.passed:
         return passed(f"{relation.promise}, but for rounding")
-    detail = f"broken: {relation.promise}: {finding.detail}"
-    return replace(finding, detail=detail)
+    return replace(finding, detail=f"broken: {relation.promise}: {finding.detail}")
+
+
+def _allowances(bench: Bench, case: CaseRecord, args: Sequence[Arg]) -> list[Tolerance]:
+    """What each output may be off by here, its conditioning included; nothing where the reference
+    refuses."""
+    golden, eager = bench.golden(args), bench.eager(args)
+    if isinstance(golden, str) or not eager.returned:
+        return []
+    rows = zip(bench.contract.outputs, golden, eager.outputs, bench.sensitivity(args), strict=True)
+    allowances = []
+    for out, truth, ref, slack in rows:
+        rule = bench.rule(bench.contract.dtype(out, case.dtypes))
+        plain = allowance(truth, ref, ref.dtype, rule)
+        allowances.append(Tolerance(plain.atol + slack, plain.rtol))
+    return allowances
 
 
 GATE = Metamorphic()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from verifier.contract import Contract, Output, Task, TaskError
@@ -17,7 +18,7 @@ from verifier.gate import Finding, failed, not_applicable
 from verifier.records import CaseRecord, DeviceMode, GateId, Language
 from verifier.referee.compare import Rule, check_output, worst
 from verifier.referee.eager import Eager, Function, as_tuple
-from verifier.referee.generator import derive_seed
+from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.inputs import make_args, torch_dtype
 from verifier.subject import ORDINARY, Arg, CallOptions, Reply, ReplyKind, Subject
 
@@ -190,6 +191,16 @@ class Bench:
         except Exception as error:  # noqa: BLE001 - a reference may refuse (an empty axis, say)
             return f"{type(error).__name__}: {error}"
 
+    def sensitivity(self, args: Sequence[Arg]) -> tuple[float, ...]:
+        """How far each output's golden moves when every real input value is off by four units in
+        its 24th bit: the error that no fp32 computation of this op can be blamed for. Infinity
+        where the reference refuses."""
+        truth = self.golden(args)
+        moved = self.golden([_nudged(arg, place) for place, arg in enumerate(args)])
+        if isinstance(truth, str) or isinstance(moved, str):
+            return tuple(float("inf") for _ in self.contract.outputs)
+        return tuple(_greatest_move(a, b) for a, b in zip(truth, moved, strict=True))
+
     def new_eager(self) -> Eager:
         """Eager as a subject of its own."""
         tf32 = self.contract.behaviour.allow_tf32
@@ -312,6 +323,24 @@ class Bench:
         if isinstance(outputs, Finding):
             return outputs
         return self.compare(case, args, outputs)
+
+
+def _nudged(arg: Arg, place: int) -> Arg:
+    """A float tensor in fp64, each value times 1 + 2**-22 or 1 - 2**-22."""
+    if not isinstance(arg, torch.Tensor) or not arg.is_floating_point():
+        return arg
+    words = Stream(arg.numel(), "nudge", place).words(arg.numel()) >> np.uint64(63)
+    signs = torch.from_numpy(words.astype(np.float64)).reshape(arg.shape) * 2 - 1
+    return arg.double() * (1 + signs * 2.0**-22)
+
+
+def _greatest_move(before: torch.Tensor, after: torch.Tensor) -> float:
+    """The greatest finite difference; 0 for integers, whose moves are no rounding."""
+    if not (before.is_floating_point() or before.is_complex()):
+        return 0.0
+    moves = (after - before).abs()
+    finite = moves[moves.isfinite()]
+    return float(finite.max()) if finite.numel() else 0.0
 
 
 def _product(shape: Sequence[int]) -> int:
