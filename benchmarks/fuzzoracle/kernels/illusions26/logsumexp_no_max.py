@@ -1,0 +1,26 @@
+"""log(sum(exp(x))) of each row."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def logsumexp_kernel(x_ptr, y_ptr, rows, H, ROWS: tl.constexpr, BLOCK_H: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK_H)[None, :]
+    mask = (row[:, None] < rows) & (column < H)
+    x = tl.load(x_ptr + row[:, None] * H + column, mask=mask, other=float("-inf")).to(tl.float32)
+    y = tl.log(tl.sum(tl.exp(x), 1))
+    tl.store(y_ptr + row, y.to(y_ptr.dtype.element_ty), mask=row < rows)
+
+
+def run(x):
+    x = x.contiguous()
+    rows, H = x.shape
+    y = torch.empty((rows,), dtype=x.dtype, device=x.device)
+    if rows:
+        BLOCK_H = triton.next_power_of_2(H)
+        ROWS = max(1, 4096 // BLOCK_H)
+        logsumexp_kernel[(triton.cdiv(rows, ROWS),)](x, y, rows, H, ROWS=ROWS, BLOCK_H=BLOCK_H)
+    return y
