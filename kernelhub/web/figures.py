@@ -126,6 +126,8 @@ def _timing_hover(row: TimingRow) -> str:
 def interval_text(row: TimingRow) -> str:
     """'0.071 ±0.001 ms': as many digits as the interval earns."""
     half = (row.high_ms - row.low_ms) / 2
+    if half == 0:
+        return f"{row.latency_ms:.4g} ms"
     digits = _digits(half)
     return f"{row.latency_ms:.{digits}f} ±{half:.{digits}f} ms"
 

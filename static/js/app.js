@@ -1,9 +1,11 @@
 // Every page: theme, keys, copy buttons, filters that apply themselves.
 import { setUpTheme } from "./theme.js";
 import { setUpKeys } from "./keys.js";
+import { setUpAges } from "./ages.js";
 
 setUpTheme();
 setUpKeys();
+setUpAges();
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");

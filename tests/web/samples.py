@@ -6,12 +6,12 @@ nothing about any kernel.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kernelhub.core import events, services
+from kernelhub.core.choices import ErrorKind
 from kernelhub.core.models import Campaign, Kernel, Node, Run, Task
 from kernelhub.core.suites import TaskSource, WorkloadSource
 from verifier import records
@@ -312,16 +312,6 @@ def _error_sample(run: Run, node: Node) -> None:
         services.run_error(
             run_id=run.pk,
             attempt=leased.attempt,
-            kind=events_error_kind(),
+            kind=ErrorKind.INFRASTRUCTURE,
             message="the verifier process died with signal 9",
         )
-
-
-def events_error_kind() -> Any:
-    from kernelhub.core.choices import ErrorKind
-
-    return ErrorKind.INFRASTRUCTURE
-
-
-def sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -157,7 +157,7 @@ def when(moment: object) -> SafeString:
     if not isinstance(moment, datetime):
         return mark_safe("")
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>',
+        '<time data-ago datetime="{}" title="{} UTC">{}</time>',
         moment.isoformat(),
         moment.strftime("%Y-%m-%d %H:%M:%S"),
         ago(moment, timezone.now()),

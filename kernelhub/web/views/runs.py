@@ -29,7 +29,7 @@ from kernelhub.web.catalogue import GATES
 from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 from kernelhub.web.rows import listed_runs
-from kernelhub.web.text import spreadsheet_safe
+from kernelhub.web.text import spreadsheet_safe, strip_control
 from verifier.records import GateId, Outcome
 
 NAMES: Final = ("q", "suite", "task", "status", "outcome", "illusion", "gate", "node", "author")
@@ -62,9 +62,10 @@ class Asked:
 
 def asked(query: MultiValueDict[str, str]) -> Asked:
     """Reads the URL; a value that means nothing is left out and said."""
-    words = {name: (query.get(name) or "").replace("\0", "").strip()[:200] for name in NAMES}
+    words = {name: strip_control(query.get(name) or "").strip()[:200] for name in NAMES}
     words |= {
-        name: (query.get(name) or "").strip()[:40] for name in ("campaign", "kernel", "order")
+        name: strip_control(query.get(name) or "").strip()[:40]
+        for name in ("campaign", "kernel", "order")
     }
     campaign, kernel = _uuid(words["campaign"]), _uuid(words["kernel"])
     wrong = [f"{name} {words[name][:40]!r}" for name in _wrong(words, campaign, kernel)]
