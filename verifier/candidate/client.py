@@ -66,6 +66,7 @@ class Sandbox:
         self._gpu = gpu
         self._server: Server | None = None
         self._restarts_left = 1
+        self._closed = False
 
     @classmethod
     def open(
@@ -96,7 +97,7 @@ class Sandbox:
             f"namespaces, or pass --unsafe-no-sandbox). Tried: {'; '.join(tried) or 'nothing'}"
         )
 
-    def _start(self) -> None:
+    def _start(self) -> Server:
         server = Server(self.plan, self.limits, self._gpu)
         try:
             self.description = server.probe(self.limits, cuda=self.cuda)
@@ -105,6 +106,7 @@ class Sandbox:
             server.close()
             raise
         self._server = server
+        return server
 
     def load(
         self,
@@ -121,31 +123,33 @@ class Sandbox:
 
     @contextmanager
     def server_borrow(self) -> Iterator[Server]:
-        """The forkserver for one request; a dead one is replaced, once."""
-        if self._server is None:
+        """The forkserver for one request; a dead one is replaced, once.
+
+        Where namespaces do not nest, each candidate takes a whole forkserver for itself.
+        """
+        if self._closed:
             raise InfrastructureError("the sandbox is closed")
+        server = self._server or self._start()
+        if self.plan.own_server:
+            self._server = None
         try:
-            yield self._server
+            yield server
         except ServerGoneError:
-            self._restart()
+            self.server_replace(server)
             raise
 
-    def _restart(self) -> None:
-        if self._restarts_left == 0 or self._server is None:
-            return
-        self._restarts_left -= 1
-        self._server.close()
-        self._start()
-
-    def server_take(self) -> Server:
-        """A forkserver for one candidate alone (where namespaces do not nest)."""
-        with self.server_borrow() as server:
+    def server_replace(self, server: Server) -> None:
+        """A forkserver died: start another at the next request, or give up the second time."""
+        server.close()
+        if self._restarts_left:
+            self._restarts_left -= 1
             self._server = None
-        self._start()
-        return server
+        else:
+            self.close()
 
     def close(self) -> None:
         """End the forkserver and every candidate in it."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -224,8 +228,10 @@ class Candidate:
 
     def close(self) -> None:
         """End the process, if any, and release all shared memory. May be called twice."""
-        with suppress(InfrastructureError):
+        try:
             self._end(grace=False)
+        except ServerGoneError:
+            self._forget()
         self._log.drain()
         self._log.close()
         self._outputs.close()
@@ -394,7 +400,6 @@ class Candidate:
         owned = sandbox.plan.own_server
         try:
             with theirs, sandbox.server_borrow() as server:
-                server = sandbox.server_take() if owned else server
                 server.request("spawn", body, (theirs.fileno(), self._log.write_fd))
         except BaseException:
             channel.close()
@@ -438,22 +443,23 @@ class Candidate:
 
     def _end(self, *, grace: bool) -> dict[str, Any]:
         """Kill the process and whatever it started."""
-        process, self._process = self._process, None
+        process = self._process
         if process is None:
             return {"reason": "", "status": None}
-        try:
-            return process.server.request("reap", {"slot": process.slot, "grace": grace})
-        finally:
-            self._log.drain()
-            process.channel.close()
-            if process.owned:
-                process.server.close()
+        answer = process.server.request("reap", {"slot": process.slot, "grace": grace})
+        self._log.drain()
+        process.channel.close()
+        self._process = None
+        if process.owned:
+            process.server.close()
+        return answer
 
     def _forget(self) -> None:
         """The forkserver died, and the process with it."""
-        if self._process is not None:
-            self._process.channel.close()
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            process.channel.close()
+            self._sandbox.server_replace(process.server)
 
 
 def _call_body(

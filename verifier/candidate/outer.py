@@ -137,7 +137,9 @@ def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--new-session", "--hostname", "kernel")
     if plan.user_namespace:
-        yield "--unshare-user"
+        # Not as uid 0 in there: the kernel refuses to map that one into a nested namespace.
+        yield from ("--unshare-user", "--uid", str(os.getuid() or 1000))
+        yield from ("--gid", str(os.getgid() or 1000))
     yield from ("--cap-drop", "ALL")
     if not plan.user_namespace:
         for name in _CAPABILITIES:

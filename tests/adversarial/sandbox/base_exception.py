@@ -1,0 +1,6 @@
+class Sneaky(BaseException):
+    pass
+
+
+def run(x):
+    raise Sneaky("past every except Exception")

@@ -1,0 +1,3 @@
+def run(x):
+    while True:
+        pass

@@ -1,0 +1,7 @@
+import torch
+
+
+def run(x):
+    hoard = []
+    while True:
+        hoard.append(torch.ones(1 << 22))

@@ -1,0 +1,2 @@
+def runn(x):
+    return x * 2

@@ -1,0 +1,5 @@
+import os
+
+
+def run(x):
+    os._exit(0)

@@ -1,0 +1,5 @@
+import torch
+
+
+def run(x):
+    return torch.zeros(1, dtype=torch.uint8).expand(1 << 40)

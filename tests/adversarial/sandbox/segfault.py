@@ -1,0 +1,5 @@
+import ctypes
+
+
+def run(x):
+    ctypes.string_at(0)
