@@ -11,6 +11,8 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kernelhub.settings.local")
     from django.core.management import execute_from_command_line
 
+    from kernelhub import celery  # noqa: F401 - the application that sends messages
+
     execute_from_command_line(sys.argv)
 
 

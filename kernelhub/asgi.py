@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
@@ -15,13 +16,17 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from kernelhub import celery  # noqa: E402, F401 - the application that sends messages
 from kernelhub.live.routing import websocket_urlpatterns  # noqa: E402
+
+# Django's patterns, as Channels wants them; the stubs know only its own subclass.
+sockets: Any = websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
         "http": http,
         "websocket": AllowedHostsOriginValidator(
-            AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+            AuthMiddlewareStack(URLRouter(sockets))
         ),
     }
 )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kernelhub.core.selectors.overview import CampaignProgress
 
 POLL_S: Final = 0.5
-DEMO: Final = "demo"
 HEAD: Final = ("task", "kernel", "expected", "loose test", "verdict", "failed gates", "s")
 
 
@@ -40,11 +39,13 @@ def launch() -> UUID:
     """Queues what the campaign lacks; a second launch of the same corpus queues nothing."""
     from django.core.management import call_command
 
+    from gpu_runner.services import DEMO_SLUG
+    from kernelhub import celery  # noqa: F401 - the application that sends messages
     from kernelhub.core.models import Campaign
 
     with redirect_stdout(sys.stderr):
         call_command("launch_demo")
-    return Campaign.objects.get(slug=DEMO).pk
+    return Campaign.objects.get(slug=DEMO_SLUG).pk
 
 
 def watch(campaign_id: UUID) -> CampaignProgress:

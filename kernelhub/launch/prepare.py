@@ -36,13 +36,12 @@ def main(nodes: list[str]) -> int:
 def prepare(nodes: Iterable[str]) -> dict[str, object]:
     """Brings tables and suites up to date; makes the accounts and tokens that are missing."""
     from django.conf import settings
-    from django.core.management import call_command, get_commands
+    from django.core.management import call_command
 
     from kernelhub.launch.var import Var
 
     call_command("migrate", interactive=False, verbosity=0)
-    if "load_suites" in get_commands():
-        call_command("load_suites")
+    call_command("load_suites")
     var = Var(Path(settings.VAR))
     user, password = admin_ensure()
     cli_token_ensure(user, var.cli_token)

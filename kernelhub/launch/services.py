@@ -42,13 +42,12 @@ def web_ready(addresses: Addresses) -> bool:
 
 
 def worker_service(addresses: Addresses) -> Service:
-    """Celery's worker of the queue `hub`, with the clock of its periodic jobs."""
+    """Celery's worker of the queue `hub`; the hub's clock is a thread of it."""
     return Service(
         name="hub-worker",
         argv=(
             *(PYTHON, "-m", "celery", "--app", "kernelhub.celery", "--quiet", "worker"),
-            *("--queues", "hub", "--concurrency", "1", "--hostname", "hub@%h", "--beat"),
-            *("--schedule", str(addresses.var.root / "celery-schedule")),
+            *("--queues", "hub", "--concurrency", "1", "--hostname", "hub@%h"),
             *("--loglevel", "WARNING", "--without-gossip", "--without-mingle"),
         ),
         log=addresses.var.log("hub-worker"),

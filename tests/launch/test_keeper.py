@@ -15,17 +15,17 @@ import pytest
 from tests.launch.test_crew import alive, eventually
 
 # The body starts a daemon in the classical way: two forks and a session of its own.
-BODY = """
+BODY = r"""
 import os, sys, time
 from kernelhub.launch.keeper import keep
 def body():
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            print("daemon", os.getpid(), flush=True)
+            os.write(1, f"daemon {os.getpid()}\n".encode())
             time.sleep(60)
         os._exit(0)
-    print("body", os.getpid(), flush=True)
+    os.write(1, f"body {os.getpid()}\n".encode())
     time.sleep(float(sys.argv[1]))
     return 7
 sys.exit(keep(body))
@@ -59,13 +59,13 @@ def kept() -> Iterator[Kept]:
 
 
 def test_the_keeper_ends_with_the_status_of_its_child() -> None:
-    kept = Kept(0.1)
+    kept = Kept(0.5)
     kept.process.communicate(timeout=10)
     assert kept.process.returncode == 7
 
 
 def test_a_daemon_is_swept_when_the_child_ends_by_itself() -> None:
-    kept = Kept(0.1)
+    kept = Kept(0.5)
     kept.process.communicate(timeout=10)
     assert kept.all_gone()
 
