@@ -56,11 +56,21 @@ def watch(campaign_id: UUID) -> CampaignProgress:
     while True:
         progress = campaign_progress(campaign_id)
         runs = progress.runs
-        bar.show(done=runs.ended, total=runs.total, note=summary(progress))
+        bar.show(done=runs.ended, total=runs.total, note=_note(progress))
         if progress.done:
             bar.close()
             return progress
         time.sleep(POLL_S)
+
+
+def _note(progress: CampaignProgress) -> str:
+    """The counts; before anything is judged, why nothing is."""
+    from kernelhub.core.choices import NodeStatus
+    from kernelhub.core.models import Node
+
+    if progress.runs.ended or Node.objects.filter(status=NodeStatus.ONLINE).exists():
+        return summary(progress)
+    return "waiting for a node agent, which loads the verifier (its log: var/log/node-*.log)"
 
 
 def summary(progress: CampaignProgress) -> str:

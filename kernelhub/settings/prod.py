@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelhub.settings.base import *  # noqa: F403
+from kernelhub.settings.base import REPO
 from kernelhub.settings.env import (
     BROKER_SCHEMES,
     CHANNEL_SCHEMES,
@@ -25,6 +26,7 @@ CHANNEL_LAYERS = channel_layers(
     env_url("CHANNEL_URL", schemes=CHANNEL_SCHEMES, default=CELERY_BROKER_URL)
 )
 
+STATIC_ROOT = REPO / "staticfiles"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     # Names carry a hash of the content, so browsers may keep them for ever.
