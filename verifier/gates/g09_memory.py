@@ -9,12 +9,13 @@ are around the tiles of the kernel, where masks are forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from verifier.gate import Finding, failed, inconclusive, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench, Tensors
-from verifier.referee.compare import bitwise, worst
+from verifier.referee.compare import bitwise, check_classes, worst
 from verifier.subject import Arg, CallOptions, Poison, Reply, Subject
 
 SANITIZER: Final = "compute-sanitizer was not tried"
@@ -95,7 +96,20 @@ class Memory:
             if finding.failed:
                 repeatable, finding = self._attribute(bench, case, args, subject, finding, poison)
                 return finding if repeatable else _one_by_one(bench, case, args, results)
-        return passed(SANITIZER if bench.mode is DeviceMode.CUDA else "")
+        contaminated = self._contaminated(bench, args, results[0])
+        return contaminated or passed(SANITIZER if bench.mode is DeviceMode.CUDA else "")
+
+    def _contaminated(self, bench: Bench, args: Sequence[Arg], outputs: Tensors) -> Finding | None:
+        """NaN under every poison, because each of them overflows on its way: still an answer that
+        ordinary inputs do not explain."""
+        golden, eager = bench.golden(args), bench.eager(args)
+        if isinstance(golden, str) or not eager.returned:
+            return None
+        rows = zip(bench.contract.outputs, golden, eager.outputs, outputs, strict=True)
+        finding = worst([check_classes(out.name, *tensors) for out, *tensors in rows])
+        if finding.passed:
+            return None
+        return replace(finding, detail=f"memory of another's reaches the result: {finding.detail}")
 
     def _call(
         self,

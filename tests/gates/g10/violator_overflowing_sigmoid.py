@@ -1,0 +1,23 @@
+# task: tests/gates/tasks/silu_rows
+"""sigmoid as exp(x) / (1 + exp(x)): infinity over infinity at large x."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def silu_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < count
+    x = tl.load(x_ptr + at, mask=mask).to(tl.float32)
+    tl.store(y_ptr + at, (x * tl.exp(x) / (1 + tl.exp(x))).to(y_ptr.dtype.element_ty), mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    silu_kernel[(triton.cdiv(x.numel(), 512),)](x, y, x.numel(), BLOCK=512)
+    return y
