@@ -17,6 +17,7 @@ from kernelhub.launch.keeper import descendants
 from kernelhub.launch.redis_server import free_port
 from kernelhub.launch.terminal import table
 from tests.conftest import short_folder
+from tests.perf.judging import replica_s, softmax_s, warm_verifier
 
 REPO: Final = Path(__file__).resolve().parents[2]
 SETTLE_S: Final = 15.0
@@ -40,6 +41,7 @@ def main() -> int:
     figures = [Figure("make setup, nothing changed", seconds(time_setup()), "< 0.3 s")]
     with short_folder("perf") as folder:
         figures += hub_figures(folder / "var", demo=options.demo)
+    figures += judging_figures()
     lines = [(one.what, one.value, one.wanted) for one in figures]
     print(table(("what", "measured", "wanted"), lines))  # noqa: T201
     return 0
@@ -64,6 +66,16 @@ def hub_figures(var: Path, *, demo: bool) -> Iterator[Figure]:
     if demo:
         with hub(var, []) as started_s:
             yield Figure("start and judge the demo corpus", seconds(started_s))
+
+
+def judging_figures() -> Iterator[Figure]:
+    """The verifier alone; a failure of it is shown in the place of its figure."""
+    try:
+        with warm_verifier() as verifier:
+            yield Figure("row softmax, twelve gates, warm", seconds(softmax_s(verifier)), "< 3 s")
+            yield Figure("P1 replica, 26 entries", seconds(replica_s(verifier)), "< 120 s")
+    except RuntimeError as problem:
+        yield Figure("verifier", f"not measured: {problem}")
 
 
 @contextmanager
