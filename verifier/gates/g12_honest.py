@@ -1,0 +1,377 @@
+"""G12, honest execution: the submitted kernel did the work, now, on the data that it was given.
+
+Looked at: what it launches, which torch operations it leans on, what remains when its launches are
+switched off, whether answers follow the data when one element changes at the same address, whether
+seen data is worked on again, whether later calls are as right as the first, and on a GPU a call on
+another stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import torch
+
+from verifier.contract import DomainKind, Tolerance
+from verifier.gate import Finding, failed, not_applicable, passed
+from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo, Language
+from verifier.referee.bench import Bench, Tensors
+from verifier.referee.compare import (
+    Rule,
+    allowance,
+    bitwise_differs,
+    check_output,
+    point_out,
+    worst,
+)
+from verifier.referee.generator import Stream, derive_seed
+from verifier.subject import Arg, CallOptions, Placement, Poison, Reply, Subject
+
+# fmt: off
+PLUMBING: Final = frozenset(
+    {
+        "copy_", "_to_copy", "clone", "contiguous", "fill_", "zero_", "zeros", "zeros_like",
+        "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
+        "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
+        "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
+        "lift_fresh_copy", "_pin_memory", "resize_", "set_"
+    }
+)
+"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
+
+BOOKKEEPING: Final = frozenset(
+    {
+        "sub", "diff", "max", "min", "amax", "cumsum", "sort", "argsort", "bincount",
+        "unique_consecutive"
+    }
+)
+# fmt: on
+"""Allowed besides, where the op takes integers: lengths and offsets are prepared with these."""
+
+CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
+ROWS: Final = 4
+CHANGES: Final = ("one element", "two exchanged")
+TRACED: Final = CallOptions(trace=True)
+PERMITTED: Final = "library composition: the task permits library calls"
+
+
+def _few(bench: Bench) -> dict[str, int]:
+    """Small sizes, with few rows along independent dims where every program costs time."""
+    dims = bench.small_dims()
+    for dim in bench.contract.behaviour.independent:
+        trial = {**dims, dim: ROWS}
+        cheaper = bench.mode is DeviceMode.CPU_INTERPRET and dims[dim] > ROWS
+        if cheaper and bench.contract.allows(trial):
+            dims = trial
+    return dims
+
+
+def _odd(bench: Bench) -> dict[str, int] | None:
+    """Other sizes than the usual ones, for a fallback may hide there."""
+    dims = _few(bench)
+    other = {**dims}
+    for name, dim in bench.contract.dims.items():
+        odd = [n for n in dim.candidates if n % 2 and 1 < n <= max(dims[name], 128)]
+        other[name] = max(odd, default=dims[name])
+    fits = bench.contract.allows(other) and bench.elements(other) <= bench.budget
+    return other if fits and other != dims else None
+
+
+def _misbehaved(reply: Reply) -> Finding | None:
+    """Outputs that are no plain tensors, patched functions, threads that go on working."""
+    if not all(info.exact_tensor for info in reply.infos):
+        return failed("an output is no plain torch.Tensor with a storage of its own")
+    for effect in reply.effects:
+        if effect.startswith("patched") or effect.endswith("threads"):
+            return failed(f"the call tampers with its surroundings: {effect}")
+    return None
+
+
+def _foreign(bench: Bench, reply: Reply) -> list[str]:
+    """Torch operations in the reply that compute something."""
+    allowed = set(PLUMBING)
+    if any(item.domain.kind is not DomainKind.REAL for item in bench.contract.inputs):
+        allowed |= BOOKKEEPING
+    names = dict.fromkeys(op.removeprefix("aten::") for op in reply.ops)
+    return [name for name in names if name not in allowed]
+
+
+def _get(
+    bench: Bench, case: CaseRecord, args: Sequence[Arg], subject: Subject, options: CallOptions
+) -> tuple[Reply, Tensors] | Finding:
+    reply = subject.call(args, options)
+    outputs = _misbehaved(reply) or bench.refused(reply) or bench.results(case, args, reply)
+    return outputs if isinstance(outputs, Finding) else (reply, outputs)
+
+
+# --- the kernel's own work
+
+
+def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """It launches a kernel of its own, and torch computes nothing for it."""
+    if bench.contract.behaviour.library_calls:
+        return not_applicable(PERMITTED)
+    got = _get(bench, case, bench.args(case), subject, TRACED)
+    if isinstance(got, Finding):
+        return got
+    reply, _ = got
+    foreign = _foreign(bench, reply)
+    if foreign:
+        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    match bench.language:
+        case Language.TRITON:
+            return passed() if reply.launches else failed("it launches no kernel")
+        case Language.TORCH:
+            return passed() if reply.launches else failed("no kernel, and nothing is computed")
+        case Language.NUMPY:
+            return not_applicable("numpy works on the CPU, where no launch can be seen")
+        case _:
+            return not_applicable("launches of CUDA sources need a profiler, which was not tried")
+
+
+def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """With its launches switched off, the right answer does not appear."""
+    if bench.contract.behaviour.library_calls:
+        return not_applicable(PERMITTED)
+    args = bench.args(case)
+    reply = subject.call(args, CallOptions(poison=Poison.BIG, ablate=True, trace=True))
+    if not reply.launches:
+        return not_applicable("no launch that could be switched off was seen")
+    if not reply.returned:
+        return passed("it needs its kernels")
+    outputs = bench.results(case, args, reply)
+    if isinstance(outputs, Finding) or not bench.compare(case, args, outputs).passed:
+        return passed("it needs its kernels")
+    return failed("its kernels are for show: the right answer appears without them")
+
+
+# --- memory of earlier calls
+
+
+def _allowed(bench: Bench, case: CaseRecord, args: Sequence[Arg]) -> list[Tolerance] | None:
+    """Four times what the comparator allows each output, conditioning included."""
+    golden, eager = bench.golden(args), bench.eager(args)
+    if isinstance(golden, str) or not eager.returned:
+        return None
+    allowed = []
+    slacks = bench.sensitivity(args)
+    for out, truth, ref, slack in zip(
+        bench.contract.outputs, golden, eager.outputs, slacks, strict=True
+    ):
+        plain = allowance(truth, ref, ref.dtype, bench.rule(bench.contract.dtype(out, case.dtypes)))
+        allowed.append(Tolerance(4 * plain.atol + slack, 4 * plain.rtol))
+    return allowed
+
+
+def _beyond(left: torch.Tensor, right: torch.Tensor, by: Tolerance) -> torch.Tensor:
+    wide = torch.complex128 if right.is_complex() else torch.float64
+    left, right = left.to(wide), right.to(wide)
+    return (left - right).abs() > by.atol + by.rtol * right.abs()
+
+
+def _stale(
+    bench: Bench,
+    case: CaseRecord,
+    before: tuple[Sequence[Arg], Tensors],
+    now: tuple[Sequence[Arg], Tensors],
+) -> Finding | None:
+    """Places that were right before, should have changed since, and did not."""
+    old, new = bench.golden(before[0]), bench.golden(now[0])
+    allowed = _allowed(bench, case, now[0])
+    if isinstance(old, str) or isinstance(new, str) or allowed is None:
+        return None
+    rows = zip(bench.contract.outputs, old, new, before[1], now[1], allowed, strict=True)
+    for out, was, truth, given, got, by in rows:
+        frozen = _beyond(was, truth, by) & ~_beyond(given, was, by)
+        frozen &= ~bitwise_differs(given, got)
+        if frozen.any():
+            finding = failed(f"{out.name} is what other data gave before")
+            return point_out(finding, out.name, frozen, truth.to(got.dtype), got)
+    return None
+
+
+def _visible(bench: Bench, case: CaseRecord, one: Sequence[Arg], two: Sequence[Arg]) -> bool:
+    """Whether the answers to these inputs differ too much for one answer to be right for both."""
+    old, new, allowed = bench.golden(one), bench.golden(two), _allowed(bench, case, two)
+    if isinstance(old, str) or isinstance(new, str) or allowed is None:
+        return False
+    return any(bool(_beyond(a, b, by).any()) for a, b, by in zip(old, new, allowed, strict=True))
+
+
+def _alter(
+    bench: Bench, args: Sequence[Arg], fresh: Sequence[Arg], kind: str, draw: Stream
+) -> list[Arg]:
+    """One element from other data, or two elements exchanged, in one of the inputs."""
+    changed = list(args)
+    tensors = [
+        place
+        for place, arg in enumerate(args)
+        if isinstance(arg, torch.Tensor) and arg.numel() > 1 and not _ascending(bench, place)
+    ]
+    if not tensors:
+        return changed
+    place = tensors[int(draw.integers(0, len(tensors), 1)[0])]
+    arg, other = args[place], fresh[place]
+    assert isinstance(arg, torch.Tensor)  # noqa: S101 - picked so
+    assert isinstance(other, torch.Tensor)  # noqa: S101 - the same argument of another case
+    flat = arg.flatten().clone()
+    i, j = (int(index) for index in draw.integers(0, flat.numel(), 2))
+    if kind == CHANGES[0]:
+        flat[i] = other.flatten()[i]
+    else:
+        flat[[i, j]] = flat[[j, i]]
+    changed[place] = flat.reshape(arg.shape)
+    return changed
+
+
+def _ascending(bench: Bench, place: int) -> bool:
+    name = bench.contract.call_order[place]
+    return bench.contract.input(name).domain.kind is DomainKind.OFFSETS
+
+
+def _other(bench: Bench, case: CaseRecord, path: str) -> list[Arg]:
+    return bench.args(replace(case, seed=derive_seed(case.seed, path)))
+
+
+def _changes(bench: Bench, case: CaseRecord) -> Iterator[tuple[str, list[Arg], Placement]]:
+    """Arguments to hand over one after the other, each visibly different from the one before."""
+    current = bench.args(case)
+    yield "first data", current, Placement.SAME
+    fresh, draw = _other(bench, case, "fresh"), Stream(case.seed, "change")
+    for kind in CHANGES:
+        for _ in range(8):
+            trial = _alter(bench, current, fresh, kind, draw)
+            if _visible(bench, case, current, trial):
+                current = trial
+                yield kind, current, Placement.SAME
+                break
+    yield "other data elsewhere", fresh, Placement.FRESH
+    yield "the first data elsewhere", bench.args(case), Placement.FRESH
+    yield "the first data once more", bench.args(case), Placement.SAME
+
+
+def memory(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """Answers follow the data, and data seen before is worked on again."""
+    before: tuple[Sequence[Arg], Tensors] | None = None
+    launched = False
+    for what, args, placement in _changes(bench, case):
+        options = CallOptions(placement=placement, trace=True)
+        got = _get(bench, case, args, subject, options)
+        if isinstance(got, Finding):
+            return got
+        reply, outputs = got
+        if launched and not reply.launches:
+            return failed(f"{what}: an answer without a launch, so it was remembered")
+        launched = launched or bool(reply.launches)
+        if before is not None:
+            stale = _stale(bench, case, before, (args, outputs))
+            if stale:
+                return replace(stale, detail=f"{what}: {stale.detail}")
+            if placement is Placement.FRESH and _frozen(bench, case, before, (args, outputs)):
+                return failed("it answers the same whatever the data")
+        before = (args, outputs)
+    return passed()
+
+
+def _frozen(
+    bench: Bench,
+    case: CaseRecord,
+    before: tuple[Sequence[Arg], Tensors],
+    now: tuple[Sequence[Arg], Tensors],
+) -> bool:
+    """Wholly other data, and not one bit of the answer changed."""
+    same = not any(
+        bool(bitwise_differs(a, b).any()) for a, b in zip(before[1], now[1], strict=True)
+    )
+    return same and _visible(bench, case, before[0], now[0])
+
+
+def repeats(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """In a fresh process, later calls on new data are as right as the first."""
+    subject.restart()
+    right = False
+    for number in range(CALLS[bench.mode]):
+        args = _other(bench, case, f"call {number}")
+        got = _get(bench, case, args, subject, CallOptions())
+        if isinstance(got, Finding):
+            return replace(got, detail=f"call {number + 1}: {got.detail}")
+        wrong = _plainly_wrong(bench, case, args, got[1])
+        if right and wrong:
+            return replace(wrong, detail=f"right at first, wrong in call {number + 1}")
+        right = right or not wrong
+    return passed() if right else not_applicable("it is never right here: gate 1 decides")
+
+
+def _plainly_wrong(
+    bench: Bench, case: CaseRecord, args: Sequence[Arg], outputs: Tensors
+) -> Finding | None:
+    """Wrong by more than any luck in rounding explains."""
+    golden, eager, allowed = bench.golden(args), bench.eager(args), _allowed(bench, case, args)
+    if isinstance(golden, str) or allowed is None:
+        return None
+    rows = zip(bench.contract.outputs, golden, eager.outputs, outputs, allowed, strict=True)
+    finding = worst(
+        [
+            check_output(out.name, truth, ref, got, Rule(tolerance=by))
+            for out, truth, ref, got, by in rows
+        ]
+    )
+    return finding if finding.failed else None
+
+
+def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """Called on another stream and waited for by event alone, it is as right as ever."""
+    if bench.mode is not DeviceMode.CUDA:
+        return not_applicable("there are no streams without a GPU")
+    args = bench.args(case)
+    plain = _get(bench, case, args, subject, CallOptions())
+    if isinstance(plain, Finding):
+        return plain
+    if _plainly_wrong(bench, case, args, plain[1]):
+        return not_applicable("it is not right on the default stream: gate 1 decides")
+    aside = _get(bench, case, args, subject, CallOptions(side_stream=True, poison=Poison.BIG))
+    if isinstance(aside, Finding):
+        return aside
+    wrong = _plainly_wrong(bench, case, args, aside[1])
+    return replace(wrong, detail=f"on another stream: {wrong.detail}") if wrong else passed()
+
+
+CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
+    check.__name__: check for check in (work, ablation, memory, repeats, stream)
+}
+
+
+class Honest:
+    info = GateInfo(
+        GateId.HONEST,
+        "Honest execution",
+        "the submitted kernel did the work, now, on the data that it was given",
+        tolerance_free=True,
+    )
+    self_check = False
+
+    def applies(self, bench: Bench) -> str | None:
+        return None
+
+    def cases(self, bench: Bench) -> Iterable[CaseRecord]:
+        few = _few(bench)
+        yield bench.case(GateId.HONEST, "work", dims=few, check="work")
+        odd = _odd(bench)
+        if odd:
+            yield bench.case(GateId.HONEST, "work-odd-sizes", dims=odd, check="work")
+        for dtypes in list(bench.contract.dtype_assignments())[1:]:
+            label = "-".join(("work", *dtypes.values()))
+            yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="work")
+        yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
+        if not bench.contract.behaviour.random:
+            yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
+            yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
+            yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")
+
+    def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+        return CHECKS[case.params["check"]](bench, case, subject)
+
+
+GATE = Honest()
