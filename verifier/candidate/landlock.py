@@ -17,16 +17,16 @@ _ADD_RULE: Final = 445
 _RESTRICT: Final = 446
 _PATH_BENEATH: Final = 1
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_EXECUTE, WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _FS_BASE: Final = (1 << 13) - 1
 _TCP: Final = 0b11
 _SCOPES: Final = 0b11  # abstract Unix sockets, signals
 
 READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
-DEVICE: Final = READ | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV
+DEVICE: Final = READ | WRITE_FILE | _TRUNCATE | _IOCTL_DEV
 FULL: Final = _FS_BASE | _REFER | _TRUNCATE | _IOCTL_DEV
-_FOR_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_FOR_FILES: Final = _EXECUTE | WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 Rule = tuple[str, int]
 
@@ -65,9 +65,7 @@ def restrict(rules: Iterable[Rule]) -> int:
     if not version:
         return 0
     handled = _handled(version)
-    attributes = _Attributes(
-        handled, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0
-    )
+    attributes = _Attributes(handled, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = syscall(
         "landlock_create", _CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), 0
