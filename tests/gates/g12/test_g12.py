@@ -1,0 +1,76 @@
+"""Gate 12 on kernels that cheat, and on their honest twins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.inprocess import CUDA
+from verifier.candidate.client import Sandbox
+from verifier.gates.g12_honest import GATE
+from verifier.records import GateStatus
+
+HERE = Path(__file__).parent
+VIOLATORS = {
+    "violator": "torch computes for it: _softmax",
+    "violator_fallback": "torch computes for it",
+    "violator_odd_fallback": "torch computes for it",
+    "violator_copies": "torch computes for it",
+    "violator_numpy_beside": "its kernels are for show",
+    "violator_pointer_cache": "it was remembered",
+    "violator_content_cache": "it was remembered",
+    "violator_sampled_cache": "what other data gave before",
+    "violator_tires": "right at first, wrong in call 4",
+    "violator_torch": "torch computes for it",
+    "violator_subclass": "tensor subclass",
+    "violator_patches": "patched torch.allclose",
+}
+TWINS = ["twin", "twin_numpy", "twin_wrapper"]
+NOT_LOOSE = {"violator_patches"}
+"""Not let loose in this process, whose torch it would patch."""
+
+
+def test_every_violator_has_its_accusation() -> None:
+    assert {path.stem for path in HERE.glob("violator*.py")} == set(VIOLATORS)
+
+
+@pytest.mark.parametrize("name", sorted(set(VIOLATORS) - NOT_LOOSE))
+def test_loose_test_accepts_the_violator(name: str) -> None:
+    assert loose(HERE / f"{name}.py")
+
+
+@pytest.mark.parametrize(("name", "accusation"), VIOLATORS.items())
+def test_violator_fails_hard(name: str, accusation: str, sandbox: Sandbox) -> None:
+    judged = judge_kernel(GATE, sandbox, HERE / f"{name}.py")
+    assert judged.status is GateStatus.FAIL, judged.explain()
+    assert accusation in judged.explain()
+    assert any(finding.hard for _, finding in judged.failures), judged.explain()
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_twin_passes(name: str, sandbox: Sandbox) -> None:
+    judged = judge_kernel(GATE, sandbox, HERE / f"{name}.py")
+    assert judged.status is GateStatus.PASS, judged.explain()
+
+
+def test_what_a_device_cannot_show_has_a_reason(sandbox: Sandbox) -> None:
+    judged = judge_kernel(GATE, sandbox, HERE / "twin_numpy.py")
+    reasons = {c.label: f.detail for c, f in judged.findings if f.status is not GateStatus.PASS}
+    assert "numpy works on the CPU" in reasons["work"]
+    assert "no launch" in reasons["ablation"]
+    assert CUDA or "without a GPU" in reasons["stream"]
+
+
+def test_a_task_that_permits_library_calls_still_forbids_memory(sandbox: Sandbox) -> None:
+    bench = bench_for(HERE / "violator_torch.py")
+    behaviour = replace(bench.contract.behaviour, library_calls=True)
+    lenient = replace(bench, contract=replace(bench.contract, behaviour=behaviour))
+    kernel = sandbox.load(source=(HERE / "violator_torch.py").read_bytes(), entry="run")
+    statuses = {c.label: GATE.judge(lenient, c, kernel).status for c in GATE.cases(lenient)}
+    kernel.close()
+    assert statuses["work"] is GateStatus.NOT_APPLICABLE
+    assert statuses["memory"] is GateStatus.PASS
+    assert statuses["repeats"] is GateStatus.PASS
