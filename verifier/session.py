@@ -24,6 +24,8 @@ from verifier.subject import InfrastructureError
 
 MAX_SEED: Final = 2**63 - 1
 
+TRIVIAL: Final = b"def run(x):\n    return x + 1\n"
+
 
 class UsageError(ValueError):
     """What was asked for makes no sense; the message says what to write instead."""
@@ -77,6 +79,21 @@ class Session:
         self.environment: Environment = read_environment(
             self.mode, self.device, self.sandbox.description
         )
+
+        self._try_out()
+
+    def _try_out(self) -> None:
+        """Run a kernel that cannot be wrong. Raises InfrastructureError if it does not return:
+        what is broken then is this machine, and no kernel may be blamed for it."""
+        candidate = self.sandbox.load(source=TRIVIAL, entry="run", convention="function")
+        try:
+            reply = candidate.call([torch.ones(2)])
+            if not reply.returned:
+                last = candidate.log.strip().splitlines()[-1:]
+                detail = ": ".join([reply.detail, *last])
+                raise InfrastructureError(f"the sandbox cannot run a trivial kernel: {detail}")
+        finally:
+            candidate.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,6 +172,3 @@ def progress_line(progress: Progress, job: str | None = None) -> str:
     document |= {"t": progress.t, "event": progress.event.value}
     document["payload"] = printable(dict(progress.payload))
     return json.dumps(document, allow_nan=False, separators=(",", ":"))
-
-
-__all__ = ["DeviceMode", "InfrastructureError", "Job", "Session", "TaskError", "UsageError"]
