@@ -15,10 +15,10 @@ import torch
 
 from verifier.candidate.client import Sandbox
 from verifier.candidate.limits import Limits
-from verifier.contract import TaskError, load_task
+from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
 from verifier.pipeline import Emit, Request, Verification, build_bench
-from verifier.records import DeviceMode, Environment, GateId, Progress, Verdict
+from verifier.records import Environment, GateId, Progress, Verdict
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
