@@ -44,6 +44,9 @@ function clear() {
 }
 
 const HANDLERS = {
+  // What a lost or returned attempt found is history; the next one starts afresh.
+  attempt_lost: clear,
+  requeued: clear,
   gate_started: ({ gate }) => show(gate, "run"),
   gate: (result) => show(result.gate, result.status, fact(result), firstLine(result.reason || result.summary || "")),
 };
