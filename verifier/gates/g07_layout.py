@@ -184,6 +184,9 @@ class Layout:
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         args = _lay_out(bench, case)
         plain = _plain(args)
+        own = bench.formed(case, plain, subject.call(plain))
+        if isinstance(own, Finding):
+            return own
         reply = subject.call(args)
         refused = bench.refused(reply)
         if refused:
@@ -194,10 +197,6 @@ class Layout:
         sparse = _sparse_output(reply)
         if sparse:
             return sparse
-        own_reply = subject.call(plain)
-        own = bench.results(case, plain, own_reply)
-        if isinstance(own, Finding):
-            return bench.refused(own_reply) or own
         outputs = zip(bench.contract.outputs, own, laid_out, strict=True)
         same = worst([bitwise(out.name, a, b, "layout matters") for out, a, b in outputs])
         if same.passed:

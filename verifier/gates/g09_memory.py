@@ -121,7 +121,7 @@ class Memory:
     ) -> Tensors | Finding:
         reply = subject.call(args, options)
         touched = self._touched(bench, reply)
-        return touched or bench.refused(reply) or bench.results(case, args, reply)
+        return touched or bench.formed(case, args, reply)
 
     def _touched(self, bench: Bench, reply: Reply) -> Finding | None:
         if not reply.touched_guards:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import torch
 
-from verifier.contract import Contract, DomainKind, Input, Tolerance
+from verifier.contract import Contract, DomainKind, Input, ReductionKind, Tolerance
 from verifier.gate import Finding, failed, not_applicable, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench
@@ -66,7 +66,11 @@ def equal_rows(ordinary: torch.Tensor, stream: Stream) -> torch.Tensor:
 
 
 def large_mean(ordinary: torch.Tensor, stream: Stream) -> torch.Tensor:
-    return (1e2 if _narrow(ordinary.dtype) else 1e4) + ordinary.double()
+    """Above in one row, below in the next, so that zeros in a padded tail show either way."""
+    mean = 1e2 if _narrow(ordinary.dtype) else 1e4
+    signs = torch.ones(ordinary.shape[:-1], dtype=torch.float64).flatten()
+    signs[1::2] = -1.0
+    return mean * signs.reshape(*ordinary.shape[:-1], 1) + ordinary.double()
 
 
 def small_spread(ordinary: torch.Tensor, stream: Stream) -> torch.Tensor:
@@ -123,6 +127,19 @@ def _altered(contract: Contract) -> list[Input]:
     ]
 
 
+def _settled_at_the_top(contract: Contract, dtypes: Mapping[str, str]) -> bool:
+    """Whether the answer next to the greatest number does not depend on the order of a sum: sums of
+    fp16 fit in fp32, and where nothing is summed (or only after a maximum is taken off) no partial
+    sum can overflow."""
+    altered = _altered(contract)
+    if all(contract.dtype(item, dtypes) == "float16" for item in altered):
+        return True
+    kinds = {reduction.kind for reduction in contract.behaviour.reductions}
+    summed = {dim for item in altered for dim in item.shape if isinstance(dim, str)}
+    kept = set.intersection(*(set(out.shape) for out in contract.outputs))
+    return kinds <= {ReductionKind.SOFTMAX} and summed <= kept
+
+
 def _extreme_args(bench: Bench, case: CaseRecord) -> list[Arg]:
     pattern = PATTERNS[case.params["pattern"]]
     args = bench.args(case)
@@ -175,10 +192,12 @@ class Range:
         return None
 
     def cases(self, bench: Bench) -> Iterable[CaseRecord]:
+        dims = bench.odd_dims()
         for dtypes, patterns in self._assignments(bench):
             for name in patterns:
-                label = "-".join((name, *dtypes.values()))
-                yield bench.case(GateId.RANGE, label, dtypes=dtypes, pattern=name)
+                if name != near_max.__name__ or _settled_at_the_top(bench.contract, dtypes):
+                    label = "-".join((name, *dtypes.values()))
+                    yield bench.case(GateId.RANGE, label, dims=dims, dtypes=dtypes, pattern=name)
 
     def _assignments(self, bench: Bench) -> Iterator[tuple[dict[str, str], Iterable[str]]]:
         """The usual dtypes with all patterns, others with those that overflow elsewhere."""
@@ -195,7 +214,7 @@ class Range:
         if isinstance(golden, str) or not eager.returned:
             return not_applicable("the reference refuses this input")
         reply = subject.call(args)
-        outputs = bench.refused(reply) or bench.results(case, args, reply)
+        outputs = bench.formed(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
         slack = bench.sensitivity(args)

@@ -340,8 +340,7 @@ class Metamorphic:
     def _outputs(
         self, bench: Bench, case: CaseRecord, args: Sequence[Arg], subject: Subject
     ) -> Tensors | Finding:
-        reply = subject.call(args)
-        return bench.refused(reply) or bench.results(case, args, reply)
+        return bench.formed(case, args, subject.call(args))
 
     def _repeats(
         self, bench: Bench, case: CaseRecord, relation: Relation, subject: Subject

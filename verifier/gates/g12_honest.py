@@ -68,17 +68,6 @@ def _few(bench: Bench) -> dict[str, int]:
     return dims
 
 
-def _odd(bench: Bench) -> dict[str, int] | None:
-    """Other sizes than the usual ones, for a fallback may hide there."""
-    dims = _few(bench)
-    other = {**dims}
-    for name, dim in bench.contract.dims.items():
-        odd = [n for n in dim.candidates if n % 2 and 1 < n <= max(dims[name], 128)]
-        other[name] = max(odd, default=dims[name])
-    fits = bench.contract.allows(other) and bench.elements(other) <= bench.budget
-    return other if fits and other != dims else None
-
-
 def _misbehaved(reply: Reply) -> Finding | None:
     """Outputs that are no plain tensors, patched functions, threads that go on working."""
     if not all(info.exact_tensor for info in reply.infos):
@@ -102,7 +91,7 @@ def _get(
     bench: Bench, case: CaseRecord, args: Sequence[Arg], subject: Subject, options: CallOptions
 ) -> tuple[Reply, Tensors] | Finding:
     reply = subject.call(args, options)
-    outputs = _misbehaved(reply) or bench.refused(reply) or bench.results(case, args, reply)
+    outputs = _misbehaved(reply) or bench.formed(case, args, reply)
     return outputs if isinstance(outputs, Finding) else (reply, outputs)
 
 
@@ -358,8 +347,8 @@ class Honest:
     def cases(self, bench: Bench) -> Iterable[CaseRecord]:
         few = _few(bench)
         yield bench.case(GateId.HONEST, "work", dims=few, check="work")
-        odd = _odd(bench)
-        if odd:
+        odd = bench.odd_dims()
+        if odd != few:
             yield bench.case(GateId.HONEST, "work-odd-sizes", dims=odd, check="work")
         for dtypes in list(bench.contract.dtype_assignments())[1:]:
             label = "-".join(("work", *dtypes.values()))

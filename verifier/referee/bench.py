@@ -158,6 +158,19 @@ class Bench:
                     return trial
         return None
 
+    def odd_dims(self) -> dict[str, int]:
+        """Like ``small_dims``, each dim at its greatest odd candidate of about that size, so that
+        tiles have tails; ``small_dims`` where the contract has no such sizes."""
+        small = self.small_dims()
+        odd = {name: self._odd_size(name, size) for name, size in small.items()}
+        fits = self.contract.allows(odd) and self.elements(odd) <= self.budget
+        return odd if fits else small
+
+    def _odd_size(self, name: str, size: int) -> int:
+        candidates = self.contract.dims[name].candidates
+        odd = [n for n in candidates if n % 2 and 1 < n <= max(size, 128)]
+        return max(odd, default=size)
+
     # --- what can be judged here
 
     def dtype_names(self, case: CaseRecord) -> set[str]:
@@ -240,6 +253,14 @@ class Bench:
                 return failed(problem)
         if any(info.device != self.device.type for info in reply.infos):
             return failed(f"an output is on {reply.infos[0].device}, not on {self.device.type}")
+        return outputs
+
+    def formed(self, case: CaseRecord, args: Sequence[Arg], reply: Reply) -> Tensors | Finding:
+        """``results`` for gates that ask about something else than form: there a refusal, or an
+        output of the wrong shape or dtype, is NOT_APPLICABLE, for other gates judge it."""
+        outputs = self.refused(reply) or self.results(case, args, reply)
+        if isinstance(outputs, Finding) and outputs.failed and reply.returned:
+            return not_applicable(f"{outputs.detail}: gates 1, 4 and 5 judge that")
         return outputs
 
     def collect(self, args: Sequence[Arg], reply: Reply) -> Tensors | None:
