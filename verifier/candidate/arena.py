@@ -150,9 +150,7 @@ def layout_read(arena: Arena, layout: Layout) -> tuple[torch.Tensor | None, ...]
 
 def args_to_json(args: Sequence[Arg], layout: Layout) -> list[dict[str, Any]]:
     """What the host needs to rebuild the arguments over the arena."""
-    return [
-        _arg_to_json(arg, index) for arg, index in zip(args, layout.slot_of, strict=True)
-    ]
+    return [_arg_to_json(arg, index) for arg, index in zip(args, layout.slot_of, strict=True)]
 
 
 def _arg_to_json(arg: Arg, slot: int | None) -> dict[str, Any]:

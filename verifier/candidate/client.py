@@ -257,7 +257,8 @@ class Candidate:
             reply,
             inputs_after=arenas.layout_read(arena, layout),
             touched_guards=(
-                *arenas.layout_touched(arena, layout, options.guard), *reply.touched_guards
+                *arenas.layout_touched(arena, layout, options.guard),
+                *reply.touched_guards,
             ),
         )
         return self._concluded(reply)
@@ -367,14 +368,15 @@ class Candidate:
         if kind is not ReplyKind.RETURNED:
             return Reply(kind, _text(answer.get("detail", "")), **evidence)
         claims = answer["outputs"]
-        if not 1 <= len(claims) <= arenas.MAX_OUTPUTS or len(answer["previous"]) > arenas.MAX_OUTPUTS:
+        if (
+            not 1 <= len(claims) <= arenas.MAX_OUTPUTS
+            or len(answer["previous"]) > arenas.MAX_OUTPUTS
+        ):
             raise ValueError(f"{len(claims)} outputs")
         outputs = tuple(arenas.output_read(self._outputs, claim) for claim in claims)
         previous = tuple(arenas.output_read(self._outputs, c) for c in answer["previous"])
         infos = tuple(_info(claim) for claim in claims)
-        return Reply(
-            kind, "", outputs=outputs, infos=infos, previous_outputs=previous, **evidence
-        )
+        return Reply(kind, "", outputs=outputs, infos=infos, previous_outputs=previous, **evidence)
 
     # -- birth and death -----------------------------------------------------------------------
 

@@ -123,6 +123,10 @@ _MODULES: Final = (
 ).split()
 
 
+_FOLLOWS: Final = frozenset({"torch.Storage"})
+"""What torch itself sets anew (here with the default dtype)."""
+
+
 class Patches:
     """Identities of the functions and types that a checker relies on, taken before the kernel loads."""
 
@@ -137,6 +141,8 @@ class Patches:
 
     def _record(self, owner: str, members: Any) -> None:
         for key, value in list(members.items()):
+            if f"{owner}.{key}" in _FOLLOWS:
+                continue
             if callable(value) or isinstance(value, property | types.GetSetDescriptorType):
                 self._entries.append((owner, members, key, value))
             if isinstance(value, types.FunctionType):

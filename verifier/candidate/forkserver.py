@@ -15,6 +15,7 @@ import shutil
 import signal
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from verifier.candidate.isolation import Cage, Nesting
 _WATCH_S: Final = 0.1
 _SETUP_S: Final = 20.0
 _GRACE_S: Final = 1.0
+_HOST_FAILED: Final = 82
 
 Body = dict[str, Any]
 HostRun = Callable[[int, Cage, Mapping[str, float]], None]
@@ -135,7 +137,12 @@ class Forkserver:
     # -- forking -----------------------------------------------------------------------------
 
     def _fork(
-        self, cage: Cage, limits: Mapping[str, float], run: HostRun, channel_fd: int, log_fd: int = 2
+        self,
+        cage: Cage,
+        limits: Mapping[str, float],
+        run: HostRun,
+        channel_fd: int,
+        log_fd: int = 2,
     ) -> _Slot:
         read, write = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
@@ -259,7 +266,11 @@ class _Birth:
             self._say({"error": f"{type(error).__name__}: {error}"})
             os._exit(1)
         os.close(self.report)
-        self.run(self.channel_fd, self.cage, self.limits)
+        try:
+            self.run(self.channel_fd, self.cage, self.limits)
+        except BaseException:  # noqa: BLE001 - nothing may unwind into init's code
+            traceback.print_exc()
+            os._exit(_HOST_FAILED)
         os._exit(0)
 
     def _say(self, line: Body) -> None:

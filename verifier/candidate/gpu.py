@@ -37,7 +37,9 @@ def gpu_find(device: str) -> Gpu:
     CUDA_VISIBLE_DEVICES, which the host honours before any kernel is loaded.
     """
     index = int(device.partition(":")[2] or 0)
-    visible = [t.strip() for t in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if t.strip()]
+    visible = [
+        t.strip() for t in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if t.strip()
+    ]
     token = visible[index] if index < len(visible) else str(index)
     control = [f"/dev/{name}" for name in _CONTROL if Path(f"/dev/{name}").exists()]
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}

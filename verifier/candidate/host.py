@@ -177,16 +177,12 @@ class Host:
         finally:
             _LAUNCHES.stage = None
 
-    def _describe(
-        self, outputs: tuple[torch.Tensor, ...], body: Body, options: Options
-    ) -> Body:
+    def _describe(self, outputs: tuple[torch.Tensor, ...], body: Body, options: Options) -> Body:
         """Copy the outputs out and say what they are."""
         region, previous = self._region, self._previous
         assert region is not None  # noqa: S101 - protocol order
         region.reset()
-        ranges = [
-            self._inputs.ranges[a["slot"]] if "slot" in a else None for a in body["args"]
-        ]
+        ranges = [self._inputs.ranges[a["slot"]] if "slot" in a else None for a in body["args"]]
         try:
             claims = region.put(outputs)
             for i, claim in enumerate(claims):
@@ -203,7 +199,7 @@ class Host:
         return found[:_MAX_EFFECTS]
 
 
-_KEPT_ARENAS: Final = 4
+_KEPT_ARENAS: Final = 3
 _MAX_EFFECTS: Final = 200
 
 

@@ -86,5 +86,3 @@ def _refusal(name: str, shell: Callable[..., Any]) -> Callable[..., Any]:
         raise UnsupportedError(f"libdevice.{name} does not exist in Triton's interpreter")
 
     return refuse
-
-

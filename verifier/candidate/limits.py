@@ -17,6 +17,8 @@ class Limits:
     load_s: float = 60.0
     memory_bytes: int = 4 * GIB
     """On top of the libraries and of the shared arenas, all processes of the kernel together."""
+    shared_bytes: int = 4 * GIB
+    """Inputs and earlier inputs that the referee has laid into shared memory."""
     output_bytes: int = 256 * MIB
     file_bytes: int = 256 * MIB
     scratch_bytes: int = 512 * MIB

@@ -22,7 +22,9 @@ class LogPipe:
         self._total = 0
 
     def drain(self) -> None:
-        """Take what there is now, one chunk, without waiting."""
+        """Take what there is now, one chunk, without waiting. Does nothing once closed."""
+        if self.fd < 0:
+            return
         try:
             self._add(os.read(self.fd, _READ_BYTES))
         except BlockingIOError:

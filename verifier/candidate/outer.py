@@ -30,8 +30,8 @@ _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "loc
 _CAPABILITIES: Final = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")
 _FIRST_UID: Final = 60_000
 _UIDS: Final = 5_000
-_ARENA_ADDRESSES: Final = 16 * GIB
-_ARENA_RESIDENT: Final = 4 * GIB
+_KEPT_ARENAS: Final = 4
+"""Arenas that a host keeps mapped, most of them empty."""
 _CUDA_MEMORY: Final = 24 * GIB
 _CUDA_PROCESSES: Final = 1024
 _BOOT: Final = (
@@ -204,9 +204,9 @@ def limits_wire(limits: Limits, *, cuda: bool) -> dict[str, float]:
     if cuda:  # compilers and the driver need more than a kernel does
         wire["memory_bytes"] = max(limits.memory_bytes, _CUDA_MEMORY)
         wire["processes"] = max(limits.processes, _CUDA_PROCESSES)
-    shared = 2 * limits.output_bytes
-    wire["address_bytes"] = wire["memory_bytes"] + shared + _ARENA_ADDRESSES
-    wire["resident_bytes"] = wire["memory_bytes"] + shared + _ARENA_RESIDENT
+    private = wire["memory_bytes"] + 2 * limits.output_bytes
+    wire["address_bytes"] = private + _KEPT_ARENAS * limits.shared_bytes
+    wire["resident_bytes"] = private + limits.shared_bytes
     return wire
 
 

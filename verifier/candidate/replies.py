@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -31,9 +32,9 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
     """What kind of end an exception is, and one line that says so."""
     detail = _describe(error)
     chain = list(_chain(error))
-    if any(isinstance(link, MemoryError) or _says(link, _NO_MEMORY) for link in chain):
+    if any(_out_of_memory(link) for link in chain):
         return ReplyKind.MEMORY, detail
-    reason = next((str(link) for link in chain if _unsupported(link)), "")
+    reason = next((_text(link) for link in chain if _unsupported(link)), "")
     if reason:
         return ReplyKind.UNSUPPORTED, reason[:DETAIL_CHARS]
     if loading:
@@ -67,15 +68,28 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _says(error: BaseException, phrases: Sequence[str]) -> bool:
-    text = str(error)
+    text = _text(error)
     return isinstance(error, Exception) and any(phrase in text for phrase in phrases)
+
+
+def _text(error: BaseException) -> str:
+    """Its message; exceptions of hostile kernels may refuse to be printed."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return f"{type(error).__name__} that cannot be printed"
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    no_memory = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    return no_memory or isinstance(error, MemoryError) or _says(error, _NO_MEMORY)
 
 
 def _unsupported(error: BaseException) -> bool:
     return (
         isinstance(error, UnsupportedError)
-        or (isinstance(error, NotImplementedError) and "interpreter mode" in str(error))
-        or (isinstance(error, AttributeError) and "'InterpreterBuilder' object" in str(error))
+        or (isinstance(error, NotImplementedError) and "interpreter mode" in _text(error))
+        or (isinstance(error, AttributeError) and "'InterpreterBuilder' object" in _text(error))
         or _says(error, _NO_DEVICE)
     )
 

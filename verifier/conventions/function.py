@@ -45,7 +45,9 @@ def _utf8_check(source: bytes) -> None:
     try:
         source.decode()
     except UnicodeDecodeError as error:
-        raise SyntaxError(f"the source is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise SyntaxError(
+            f"the source is not UTF-8: {error.reason} at byte {error.start}"
+        ) from None
 
 
 def entry_find(module: ModuleType, entry: str) -> Callable[..., Any]:
@@ -56,7 +58,9 @@ def entry_find(module: ModuleType, entry: str) -> Callable[..., Any]:
     if found is not None:
         raise EntryError(f"'{entry}' is a {type(found).__name__}, not callable")
     names = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
-    raise EntryError(f"no '{entry}' in the source; it defines: {', '.join(names[:20]) or 'nothing'}")
+    raise EntryError(
+        f"no '{entry}' in the source; it defines: {', '.join(names[:20]) or 'nothing'}"
+    )
 
 
 def outputs_take(returned: Any) -> tuple[torch.Tensor, ...]:
