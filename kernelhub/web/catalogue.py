@@ -81,14 +81,14 @@ GATES: Final = (
     GatePage(
         GateId.LAYOUT,
         "Layout",
-        "Memory layout",
+        "Layout",
         "Do the same values give the same result from transposed, sliced or expanded memory?",
         exact=True,
     ),
     GatePage(
         GateId.SIDE_EFFECTS,
         "Side effects",
-        "Side effects and aliasing",
+        "Side effects",
         "Does anything change besides the declared outputs, and do these alias nothing?",
         exact=True,
     ),
@@ -110,7 +110,7 @@ GATES: Final = (
     GatePage(
         GateId.METAMORPHIC,
         "Metamorphic",
-        "Metamorphic relations",
+        "Metamorphic",
         "Do exact relations hold: permuted rows, powers of two, shifts, causality?",
         exact=True,
         exact_note="powers of two and permutations are exact",
@@ -157,6 +157,8 @@ STATUS_LOOKS: Final = {
     "cancelled": Look("na", DASH, "cancelled"),
     "finished": Look("na", DASH, "finished"),
 }
+EXPECTATIONS: Final = {"control": "correct", "bug": "wrong", "illusion": "an illusion"}
+"""What a corpus says of its own kernel, in words."""
 
 
 def run_look(status: str, outcome: str | None) -> Look:

@@ -90,7 +90,7 @@ def timing_figure(rows: Sequence[TimingRow]) -> go.Figure:
     )
     quiet_layout(figure, height_px=MARGIN_PX + BAR_HEIGHT_PX * max(1, len(drawn)))
     longest = max((row.high_ms for row in drawn), default=1.0)
-    return figure.update_xaxes(range=[0, longest * 1.45], ticksuffix=" ms", nticks=5)
+    return figure.update_xaxes(range=[0, longest * 1.85], ticksuffix=" ms", nticks=5)
 
 
 def _timing_key(row: TimingRow) -> tuple[str, int]:

@@ -17,7 +17,13 @@ from tests.web import samples
 
 pytestmark = pytest.mark.browser
 IMAGES = Path(__file__).parents[2] / "docs/img"
-PATHS = ("/", "/runs/", "/suites/", "/suites/fuzzoracle/", "/tasks/fuzzoracle/softmax/")
+PATHS: tuple[str, ...] = (
+    "/",
+    "/runs/",
+    "/suites/",
+    "/suites/fuzzoracle/",
+    "/tasks/fuzzoracle/softmax/",
+)
 PATHS += ("/verifier/", "/fleet/", "/login/")
 
 

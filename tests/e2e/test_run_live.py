@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from playwright.async_api import Page, expect
 
 from kernelhub.core import events, services
+from kernelhub.core.choices import ErrorKind
 from kernelhub.core.models import Run
 from kernelhub.web.catalogue import DASH
 from tests.e2e.conftest import Hub, Seen
@@ -106,7 +108,7 @@ async def test_a_lost_attempt_empties_the_strip(hub: Hub, browser_page: Page) ->
         services.run_error,
         run_id=run.pk,
         attempt=1,
-        kind=samples.ErrorKind.INFRASTRUCTURE,
+        kind=ErrorKind.INFRASTRUCTURE,
         message="the verifier process died",
     )
     await strip_is(page, "············")
@@ -158,7 +160,7 @@ async def test_hostile_output_neither_runs_nor_breaks_the_page(
     run = await hub.do(lease, await hub.do(queued_run))
     await page.goto(f"{hub.url}/runs/{run.pk}/")
     hostile = "<img src=x onerror=document.title='owned'>\x1b[31m</pre><script>alert(1)</script>"
-    failed = samples.replace(GATES[9], reason=hostile, summary=hostile)
+    failed = replace(GATES[9], reason=hostile, summary=hostile)
     await hub.do(samples.run_post, run, events.Log("kernel", hostile), events.Gate(failed))
     await expect(page.locator("#log")).to_contain_text("<script>alert(1)</script>")
     await expect(page.locator('#strip [data-gate="G10"]')).to_have_class("g fail changed")

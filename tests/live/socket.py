@@ -20,7 +20,7 @@ class Socket:
 
     def __init__(self, address: str, user: User | None = None) -> None:
         parts = urlsplit(address)
-        scope = {
+        scope: dict[str, Any] = {
             "type": "websocket",
             "path": parts.path,
             "query_string": parts.query.encode(),
@@ -28,7 +28,8 @@ class Socket:
             "subprotocols": [],
             "user": user or AnonymousUser(),
         }
-        self._app = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+        application = URLRouter(websocket_urlpatterns)
+        self._app: Any = ApplicationCommunicator(application, scope)  # type: ignore[no-untyped-call]
 
     async def connect(self) -> None:
         await self._app.send_input({"type": "websocket.connect"})

@@ -6,7 +6,7 @@ import asyncio
 
 from channels.db import database_sync_to_async
 
-from kernelhub.core import services
+from kernelhub.core import events, services
 from kernelhub.core.models import Campaign, Run
 from kernelhub.live.consumers import NOT_FOUND
 from tests.live.conftest import Open, post
@@ -38,7 +38,7 @@ async def test_a_burst_of_changes_is_a_few_messages(run: Run, open_socket: Open)
     socket = await open_socket("/ws/overview/")
     await socket.said()
     for number in range(40):
-        await post(run, samples.events.Log("kernel", str(number)))
+        await post(run, events.Log("kernel", str(number)))
     messages = await messages_within(socket, 0.8)
     assert 1 <= len(messages) < 20
     latest = messages[-1]["standing"]

@@ -4,6 +4,7 @@ queries."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,10 +13,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from kernelhub.core import services
+from kernelhub.core import events, services
+from kernelhub.core.choices import ErrorKind
 from kernelhub.core.models import Campaign, Kernel, Run
 from tests.web import samples
-from verifier.records import GateId
+from verifier.records import GateId, GateStatus
 
 PATHS = (
     "/",
@@ -116,7 +118,7 @@ def test_queries_of_a_run_page_do_not_grow_with_its_events(client: Client, world
     leased = samples.run_lease(run, node)
     with CaptureQueriesContext(connection) as few:
         text_of(client, f"/runs/{run.pk}/")
-    samples.run_post(leased, *[samples.events.Log("kernel", f"line {n}") for n in range(300)])
+    samples.run_post(leased, *[events.Log("kernel", f"line {n}") for n in range(300)])
     with CaptureQueriesContext(connection) as many:
         html = text_of(client, f"/runs/{run.pk}/")
     assert len(many) == len(few) <= 12
@@ -139,17 +141,17 @@ def test_hostile_text_is_escaped_on_every_page(client: Client, world: Campaign) 
     )
     run = services.run_enqueue(task=task, kernel=kernel)
     leased = samples.run_lease(run, node)
-    failed = samples.gate_result(GateId.RANGE, samples.GateStatus.FAIL)
-    hostile = samples.replace(
+    failed = samples.gate_result(GateId.RANGE, GateStatus.FAIL)
+    hostile = replace(
         failed,
         reason=HOSTILE,
         summary=HOSTILE,
-        counterexample=samples.replace(
+        counterexample=replace(
             samples.counterexample(GateId.RANGE, 7), detail=HOSTILE, expected=HOSTILE, got=HOSTILE
         ),
     )
     gates = tuple(hostile if gate.gate is GateId.RANGE else gate for gate in samples.gate_results())
-    samples.run_post(leased, samples.events.Log("kernel", HOSTILE), samples.events.Gate(hostile))
+    samples.run_post(leased, events.Log("kernel", HOSTILE), events.Gate(hostile))
     verdict = samples.verdict_of(leased, gates)
     for path in (
         f"/runs/{run.pk}/",
@@ -183,9 +185,7 @@ def test_an_error_message_of_a_node_is_escaped(client: Client, world: Campaign) 
     node, task = samples.node_online("node-b"), samples.suite_load()[-1]
     run = services.run_enqueue(task=task, kernel=samples.kernel_of(task, "broken"), max_attempts=1)
     leased = samples.run_lease(run, node)
-    services.run_error(
-        run_id=run.pk, attempt=leased.attempt, kind=samples.ErrorKind.TASK, message=HOSTILE
-    )
+    services.run_error(run_id=run.pk, attempt=leased.attempt, kind=ErrorKind.TASK, message=HOSTILE)
     html = text_of(client, f"/runs/{run.pk}/")
     _assert_tame(html, "errored run")
     assert "our machinery broke" in html.lower()

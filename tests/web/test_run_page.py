@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from kernelhub.core import services
-from kernelhub.core.choices import RunStatus
+from kernelhub.core import events, services
+from kernelhub.core.choices import ErrorKind, RunStatus
 from kernelhub.core.models import Campaign, Run
 from tests.web import samples
 from tests.web.conftest import person
@@ -90,8 +90,8 @@ def test_a_queued_run_waits_with_twelve_empty_cells(client: Client) -> None:
 def test_a_running_run_shows_what_is_judged_and_what_is_at_work(client: Client) -> None:
     run = samples.run_lease(fresh_run(), samples.node_online())
     first, second = samples.gate_results((GateId.NONFINITE,))[:2]
-    started = samples.events.GateStarted(GateId.DETERMINISM)
-    samples.run_post(run, samples.events.Gate(first), samples.events.Gate(second), started)
+    started = events.GateStarted(GateId.DETERMINISM)
+    samples.run_post(run, events.Gate(first), events.Gate(second), started)
     html = html_of(client, run)
     assert strip_of(html)[:4] == ["pass", "fail", "run", "wait"]
     assert "Two of twelve gates are judged; one of them rejects." in html
@@ -102,10 +102,8 @@ def test_a_running_run_shows_what_is_judged_and_what_is_at_work(client: Client) 
 def test_what_a_lost_attempt_found_is_not_shown_as_this_attempts_finding(client: Client) -> None:
     node = samples.node_online()
     run = samples.run_lease(fresh_run(), node)
-    samples.run_post(run, samples.events.Gate(samples.gate_results()[0]))
-    services.run_error(
-        run_id=run.pk, attempt=1, kind=samples.ErrorKind.INFRASTRUCTURE, message="died"
-    )
+    samples.run_post(run, events.Gate(samples.gate_results()[0]))
+    services.run_error(run_id=run.pk, attempt=1, kind=ErrorKind.INFRASTRUCTURE, message="died")
     assert strip_of(html_of(client, run)) == ["wait"] * 12
     samples.run_lease(run, node)
     html = html_of(client, run)

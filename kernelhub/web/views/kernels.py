@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from kernelhub.core.models import Kernel, Run
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
-from kernelhub.web.catalogue import run_look
+from kernelhub.web.catalogue import EXPECTATIONS, run_look
 from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 from kernelhub.web.rows import listed_runs, verdict_of
@@ -29,6 +29,7 @@ def kernel_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     context = {
         "kernel": kernel,
         "runs": runs,
+        "expectation": EXPECTATIONS.get(kernel.expectation, ""),
         "source": source_html(kernel.source, kernel.language),
         "source_cut": is_cut(kernel.source),
         **words(runs),

@@ -21,7 +21,7 @@ from kernelhub.core.selectors import run_detail
 from kernelhub.core.services import run_cancel
 from kernelhub.web import selectors
 from kernelhub.web.access import may_cancel, readers_only
-from kernelhub.web.catalogue import run_look
+from kernelhub.web.catalogue import EXPECTATIONS, run_look
 from kernelhub.web.evidence import Evidence, evidence
 from kernelhub.web.figures import TimingRow, figure_json, timing_figure
 from kernelhub.web.pages import page
@@ -100,6 +100,7 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         **_words(run, verdict, found),
         **_side(run, verdict),
         **_lines(run),
+        "expectation": EXPECTATIONS.get(run.kernel.expectation, ""),
         "short": str(run.pk)[:8],
         "last_seq": run.last_seq,
         "live": not run.is_ended,

@@ -14,14 +14,12 @@ from kernelhub.core.models import GateResult, Kernel, Run, Suite, Task, Verdict
 from kernelhub.core.selectors import KernelRow, kernel_rows, suite_overview
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
-from kernelhub.web.catalogue import OUTCOME_LOOKS, WAITING, Look
+from kernelhub.web.catalogue import EXPECTATIONS, OUTCOME_LOOKS, WAITING, Look
 from kernelhub.web.pages import page
 from kernelhub.web.present import plural, rate_sentence
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.source import source_html
 from verifier.records import Outcome
-
-EXPECTATIONS = {"control": "correct", "bug": "wrong", "illusion": "an illusion", "": "nothing"}
 
 
 @require_GET
@@ -111,7 +109,7 @@ def _row(row: KernelRow, marks: Mapping[Any, Sequence[GateResult]]) -> Row:
         verdict=verdict,
         run=verdict.run if verdict else None,
         findings=marks.get(verdict.pk, ()) if verdict else (),
-        expectation=EXPECTATIONS[row.kernel.expectation] if row.kernel.expectation else "",
+        expectation=EXPECTATIONS.get(row.kernel.expectation, ""),
         look=OUTCOME_LOOKS[Outcome(verdict.outcome)] if verdict else WAITING,
     )
 
@@ -123,9 +121,10 @@ def groups(tasks: Iterable[Task], rows: Sequence[Row]) -> list[Group]:
 
 def expectation_rows(rows: Sequence[Row]) -> list[ExpectationRow]:
     """What the corpus says of its kernels against what the gates found."""
-    present = [key for key in EXPECTATIONS if any(row.kernel.expectation == key for row in rows)]
+    words = {**EXPECTATIONS, "": "nothing"}
+    present = [key for key in words if any(row.kernel.expectation == key for row in rows)]
     return [
-        _expectation(EXPECTATIONS[key], [r for r in rows if r.kernel.expectation == key])
+        _expectation(words[key], [r for r in rows if r.kernel.expectation == key])
         for key in present
     ]
 
