@@ -88,7 +88,8 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is Mapping:
         return {"type": "object", "additionalProperties": _schema(args[1], definitions)}
     if isinstance(hint, enum.EnumMeta):
-        return {"enum": [member.value for member in hint]}
+        members: list[enum.Enum] = list(hint)
+        return {"enum": [member.value for member in members]}
     return _record(hint, definitions)
 
 

@@ -39,7 +39,8 @@ class Stream:
 
     def uniform(self, count: int) -> Floats:
         """Multiples of 2**-53 in [0, 1)."""
-        return np.ldexp((self.words(count) >> np.uint64(11)).astype(np.float64), -53)
+        whole = (self.words(count) >> np.uint64(11)).astype(np.float64)
+        return np.asarray(np.ldexp(whole, -53), dtype=np.float64)
 
     def normal(self, count: int) -> Floats:
         """Nearly normal, mean 0, variance 1, within [-6, 6]: the sum of twelve 16-bit uniforms.
@@ -47,7 +48,8 @@ class Stream:
         Irwin-Hall, because its sum is exact in integers where Box-Muller needs a libm.
         """
         halves = self.words(3 * count).view(np.uint16).reshape(count, 12).astype(np.int64)
-        return np.ldexp((2 * halves.sum(axis=1) - 12 * 65535).astype(np.float64), -17)
+        whole = (2 * halves.sum(axis=1) - 12 * 65535).astype(np.float64)
+        return np.asarray(np.ldexp(whole, -17), dtype=np.float64)
 
     def heavy(self, count: int) -> Floats:
         """Heavy-tailed, symmetric: sign * (1 + u) * 2**k / 2, k geometric up to 12."""

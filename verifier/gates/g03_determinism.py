@@ -1,0 +1,108 @@
+"""Gate 3, run-to-run determinism: the same input gives the same bytes, every time.
+
+Ten runs or more, at old and new addresses, over differently dirtied memory, with the device idle
+and busy, in two fresh processes. What a contract declares nondeterministic is judged by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from verifier.contract import DomainKind
+from verifier.gate import Finding, failed, not_applicable, passed
+from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo, Language
+from verifier.referee.bench import Bench, Tensors
+from verifier.referee.compare import bitwise, worst
+from verifier.subject import CallOptions, Placement, Poison, Subject
+
+RUNS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 10, DeviceMode.CUDA: 20}
+SERIAL: Final = "the interpreter runs programs one after the other, so a race cannot show"
+
+
+class Determinism:
+    """G3."""
+
+    info = GateInfo(
+        GateId.DETERMINISM,
+        "Run-to-run determinism",
+        "the same input gives bitwise the same output in every run and every process",
+        tolerance_free=True,
+    )
+    self_check = True
+
+    def applies(self, bench: Bench) -> str | None:
+        """Not to ops that draw random numbers."""
+        return "the op draws random numbers" if bench.contract.behaviour.random else None
+
+    def cases(self, bench: Bench) -> Iterator[CaseRecord]:
+        """Ordinary values; colliding indices where there are any; races where they could show."""
+        yield bench.case(self.info.id, "repeated runs", dims=_dims(bench), kind="repeat")
+        if any(item.domain.kind is DomainKind.INDEX for item in bench.contract.inputs):
+            label = "repeated runs, colliding indices"
+            yield bench.case(self.info.id, label, dims=_dims(bench), fill="heavy", kind="repeat")
+        yield bench.case(self.info.id, "concurrent programs", kind="race")
+
+    def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+        """Run after run against the first one."""
+        interpreted = bench.mode is DeviceMode.CPU_INTERPRET
+        if case.params["kind"] == "race" and interpreted and bench.language is Language.TRITON:
+            return not_applicable(SERIAL)
+        if case.params["kind"] == "race" and interpreted:
+            return not_applicable("no device on which programs run at once")
+        first = self._run(bench, case, subject, 0)
+        if isinstance(first, Finding):
+            return not_applicable(f"nothing to compare (see gate 1): {first.detail[:100]}")
+        for number in range(1, RUNS[bench.mode]):
+            if number == RUNS[bench.mode] // 2:
+                subject.restart()
+            again = self._run(bench, case, subject, number)
+            finding = again if isinstance(again, Finding) else _same(bench, first, again, number)
+            if not finding.passed:
+                return finding
+        return passed(f"{RUNS[bench.mode]} runs, one result")
+
+    def _run(
+        self, bench: Bench, case: CaseRecord, subject: Subject, number: int
+    ) -> Tensors | Finding:
+        """One run; a Finding if it is unusable or, where runs may differ, wrong."""
+        options = CallOptions(
+            poison=tuple(Poison)[number % 3],
+            placement=Placement.FRESH if number % 2 else Placement.SAME,
+            load=number % 4 == 3,
+        )
+        args = bench.args(case)
+        outputs = bench.results(case, args, subject.call(args, options))
+        if isinstance(outputs, Finding) or not bench.contract.behaviour.nondeterministic:
+            return outputs
+        finding = bench.compare(case, args, outputs)
+        return outputs if finding.passed else finding
+
+
+GATE: Final = Determinism()
+
+
+def _dims(bench: Bench) -> dict[str, int]:
+    """Small where each call is dear: determinism shows at any size that fills a few programs."""
+    dims = bench.small_dims()
+    if bench.mode is DeviceMode.CUDA:
+        return dims
+    few = {name: min(size, 4) for name, size in dims.items() if name in _row_dims(bench)}
+    smaller = {**dims, **few}
+    return smaller if bench.contract.allows(smaller) else dims
+
+
+def _row_dims(bench: Bench) -> tuple[str, ...]:
+    return bench.contract.behaviour.independent
+
+
+def _same(bench: Bench, first: Tensors, again: Tensors, number: int) -> Finding:
+    if bench.contract.behaviour.nondeterministic:
+        return passed()
+    what = f"run {number + 1} differs from run 1"
+    names = [output.name for output in bench.contract.outputs]
+    if len(first) != len(again):
+        return failed(f"{what}: another number of outputs")
+    return worst(
+        [bitwise(name, a, b, what) for name, a, b in zip(names, first, again, strict=True)]
+    )

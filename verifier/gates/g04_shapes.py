@@ -1,0 +1,133 @@
+"""Gate 4, shape generalisation: right, or an explicit refusal, for every shape in the contract.
+
+Sizes around the kernel's own tile sizes and around powers of two, one, zero, primes and long rows;
+one dim at a time, then all at once. A crash, a hang and a wrong value fail; raising does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, zip_longest
+from math import prod
+from typing import Final
+
+from verifier.contract import Dim
+from verifier.gate import Finding, not_applicable
+from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
+from verifier.referee.bench import Bench
+from verifier.subject import Subject
+
+Dims = dict[str, int]
+
+CASES: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 14, DeviceMode.CUDA: 48}
+SHAPE_BUDGET: Final[Mapping[DeviceMode, int]] = {
+    DeviceMode.CPU_INTERPRET: 1 << 13,
+    DeviceMode.CUDA: 1 << 24,
+}
+"""Greatest number of elements of one tensor in this gate."""
+
+PRIME: Final = 17
+ROWS: Final[Mapping[DeviceMode, int]] = {
+    DeviceMode.CPU_INTERPRET: 72,
+    DeviceMode.CUDA: 1 << 20,
+}
+"""Greatest number of independent rows: the interpreter takes about 2 ms for each program."""
+
+COMMON_TILES: Final = (128, 64, 32, 1024)
+"""Tried besides the tile sizes found in the source, which may hide theirs."""
+
+GROSS: Final = 100.0
+"""An error beyond this many times the ordinary bound is no question of tolerance."""
+
+XL_ELEMENTS: Final = 1 << 31
+
+
+class Shapes:
+    """G4."""
+
+    info = GateInfo(
+        GateId.SHAPES,
+        "Shape generalisation",
+        "correct, or an explicit refusal, for every shape in the contract",
+        tolerance_free=False,
+    )
+    self_check = True
+
+    def applies(self, bench: Bench) -> str | None:
+        """Not where the contract fixes the shape."""
+        if bench.contract.behaviour.fixed_shape:
+            return "specialised: the contract fixes the shape"
+        return None if bench.contract.dims else "the contract has no dims"
+
+    def cases(self, bench: Bench) -> Iterator[CaseRecord]:
+        """The most telling sizes of every dim in turn, then joint ones, then beyond 2**31."""
+        for dims in _assignments(bench)[: CASES[bench.mode]]:
+            label = ", ".join(f"{name}={size}" for name, size in dims.items())
+            yield bench.case(self.info.id, label, dims=dims, xl=False)
+        yield bench.case(self.info.id, "beyond 2**31 elements", xl=True)
+
+    def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+        """One call at this shape."""
+        if case.params["xl"]:
+            return not_applicable(
+                "more than 2**31 elements do not fit into the memory that one kernel gets here"
+            )
+        args = bench.args(case)
+        reply = subject.call(args)
+        refused = bench.refused(reply)
+        if refused is not None:
+            return refused
+        outputs = bench.results(case, args, reply)
+        if isinstance(outputs, Finding):
+            return outputs
+        finding = bench.compare(case, args, outputs)
+        if finding.failed and not finding.hard:
+            lenient = replace(bench, rule_factor=GROSS * bench.rule_factor)
+            return replace(finding, hard=lenient.compare(case, args, outputs).failed)
+        return finding
+
+
+GATE: Final = Shapes()
+
+
+def _sizes(dim: Dim, tiles: tuple[int, ...]) -> list[int]:
+    """Sizes of one dim, most telling first: off by one at each tile, tiny ones, zero, a prime."""
+    around = [
+        size for tile in tiles for size in (tile + 1, tile - 1, 2 * tile + 1, tile, 2 * tile - 1)
+    ]
+    first = [around[0], 1, *around[1:3], 0, PRIME, *around[3:], 2, 3]
+    wanted = [*first, max(dim.candidates), *dim.candidates]
+    return [size for size in dict.fromkeys(wanted) if dim.allows(size)]
+
+
+def _base(bench: Bench) -> Dims:
+    """Small sizes for the dims that do not vary, so that the one that does is affordable."""
+    small = bench.small_dims()
+    least = {
+        name: min((c for c in bench.contract.dims[name].candidates if c > 1), default=size)
+        for name, size in small.items()
+    }
+    return least if bench.contract.allows(least) else small
+
+
+def _assignments(bench: Bench) -> list[Dims]:
+    """All assignments in the order of trying them, each within the contract and the budget."""
+    base = _base(bench)
+    tiles = bench.constants + tuple(t for t in COMMON_TILES if t not in bench.constants)
+    per_dim = [
+        [{**base, name: size} for size in _sizes(dim, tiles)]
+        for name, dim in bench.contract.dims.items()
+    ]
+    joint = [dict.fromkeys(base, size) for size in (1, PRIME, 3)]
+    in_turn = [dims for dims in chain(*zip_longest(*per_dim, joint)) if dims is not None]
+    seen: list[Dims] = []
+    for dims in in_turn:
+        if dims not in seen and _affordable(bench, dims) and bench.contract.allows(dims):
+            seen.append(dims)
+    return seen
+
+
+def _affordable(bench: Bench, dims: Dims) -> bool:
+    rows = prod(dims[name] for name in bench.contract.behaviour.independent)
+    return rows <= ROWS[bench.mode] and bench.elements(dims) <= SHAPE_BUDGET[bench.mode]
