@@ -31,6 +31,7 @@ from verifier.records import GateStatus, Outcome
 LOG_EVENTS_SHOWN = 200
 TIMELINE_EVENTS_SHOWN = 200
 CAMPAIGNS_SHOWN = 3
+RECENT_EVENTS = 600
 
 
 def _counted() -> QuerySet[Verdict]:
@@ -211,6 +212,17 @@ def runs_of_kernel(kernel_id: UUID, limit: int = 20) -> Sequence[Run]:
 def runs_of_task(task: Task, limit: int = 50) -> Sequence[Run]:
     """The latest runs of a task, as list rows; two queries."""
     return list(runs_for_lists().filter(task=task).order_by("-created_at", "-id")[:limit])
+
+
+def recent_runs(limit: int = 12) -> Sequence[Run]:
+    """The runs that something happened to last, as list rows; three queries.
+
+    By the latest events and not by age: a campaign makes all of its runs at once.
+    """
+    latest = Event.objects.order_by("-id").values_list("run_id", flat=True)[:RECENT_EVENTS]
+    ids = list(dict.fromkeys(latest))[:limit]
+    place = {run_id: number for number, run_id in enumerate(ids)}
+    return sorted(runs_for_lists().filter(pk__in=ids), key=lambda run: place[run.pk])
 
 
 def filter_options() -> dict[str, list[str]]:

@@ -35,6 +35,7 @@ function swap(fresh) {
   for (const part of document.querySelectorAll("[data-swap]")) {
     const other = fresh.getElementById(part.id);
     if (!other || other.innerHTML === said.get(part)) continue;
+    if (part.matches("[data-steady]:hover, [data-steady]:focus-within")) continue; // rows stay put
     said.set(part, other.innerHTML);
     replace(part, other);
   }

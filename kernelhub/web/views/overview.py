@@ -17,7 +17,6 @@ from kernelhub.core.selectors import (
     LooseVsGates,
     illusion_rows,
     overview_counts,
-    run_list,
 )
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
@@ -83,7 +82,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         "campaigns": [campaign_bar(progress) for progress in selectors.campaigns_shown()],
         "gate_counts": gate_rows(totals),
         "figure": figure_json(gate_figure(gate_counts(totals))),
-        "runs": listed_runs(run_list(limit=RECENT).runs),
+        "runs": listed_runs(selectors.recent_runs(RECENT)),
         "illusions": [Case(verdict.run, why(verdict)) for verdict in illusion_rows(limit=CASES)],
     }
     return page(request, "web/overview.html", context)
