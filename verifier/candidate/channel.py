@@ -61,7 +61,7 @@ class Channel:
     def send(
         self, body: Mapping[str, Any], fds: Sequence[int] = (), deadline: float | None = None
     ) -> None:
-        """Send one message. Raises ChannelClosedError, DeadlineError, or ProtocolError if too big."""
+        """Send one message. Raises ChannelClosedError, DeadlineError, ProtocolError if too big."""
         payload = json.dumps(body).encode()
         if len(payload) > MESSAGE_BYTES:
             raise ProtocolError(f"message of {len(payload)} bytes")

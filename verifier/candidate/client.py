@@ -1,8 +1,8 @@
 """The trusted handle to the untrusted side: open a sandbox, load a kernel, call it.
 
 ``Sandbox`` holds one warm forkserver; ``Candidate`` is one kernel in a process of its own and
-satisfies ``verifier.subject.Subject``. Nothing here imports candidate code, and nothing that the host
-says is used before it was checked.
+satisfies ``verifier.subject.Subject``. Nothing here imports candidate code, and nothing that the
+host says is used before it was checked.
 """
 
 from __future__ import annotations
@@ -358,25 +358,26 @@ class Candidate:
 
     def _reply(self, answer: Mapping[str, Any]) -> Reply:
         kind = ReplyKind(answer["kind"])
-        evidence = {
-            "touched_guards": _texts(answer.get("guards", [])),
-            "effects": _texts(answer.get("effects", [])),
-            "ops": _texts(answer.get("ops", [])),
-            "launches": _texts(answer.get("launches", [])),
-            "latency_s": _seconds(answer.get("latency_s")),
-        }
+        seen = Reply(
+            kind,
+            _text(answer.get("detail", "")),
+            touched_guards=_texts(answer.get("guards", [])),
+            effects=_texts(answer.get("effects", [])),
+            ops=_texts(answer.get("ops", [])),
+            launches=_texts(answer.get("launches", [])),
+            latency_s=_seconds(answer.get("latency_s")),
+        )
         if kind is not ReplyKind.RETURNED:
-            return Reply(kind, _text(answer.get("detail", "")), **evidence)
-        claims = answer["outputs"]
-        if (
-            not 1 <= len(claims) <= arenas.MAX_OUTPUTS
-            or len(answer["previous"]) > arenas.MAX_OUTPUTS
-        ):
-            raise ValueError(f"{len(claims)} outputs")
-        outputs = tuple(arenas.output_read(self._outputs, claim) for claim in claims)
-        previous = tuple(arenas.output_read(self._outputs, c) for c in answer["previous"])
-        infos = tuple(_info(claim) for claim in claims)
-        return Reply(kind, "", outputs=outputs, infos=infos, previous_outputs=previous, **evidence)
+            return seen
+        claims, again = _claims(answer["outputs"]), _claims(answer["previous"])
+        if not claims:
+            raise ValueError("no outputs")
+        return replace(
+            seen,
+            outputs=tuple(arenas.output_read(self._outputs, claim) for claim in claims),
+            previous_outputs=tuple(arenas.output_read(self._outputs, claim) for claim in again),
+            infos=tuple(_info(claim) for claim in claims),
+        )
 
     # -- birth and death -----------------------------------------------------------------------
 
@@ -489,7 +490,7 @@ def _call_body(
 
 def _memfd(data: bytes) -> int:
     fd = os.memfd_create("source", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:  # noqa: PTH123 - a descriptor
+    with open(fd, "wb", closefd=False) as file:
         file.write(data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
@@ -523,6 +524,12 @@ def _seconds(value: Any) -> float | None:
     if not math.isfinite(seconds := float(value)) or seconds < 0:
         raise ValueError("a time is no time")
     return seconds
+
+
+def _claims(values: Any) -> list[dict[str, Any]]:
+    if not isinstance(values, list) or len(values) > arenas.MAX_OUTPUTS:
+        raise TypeError("a list of outputs is none, or too long")
+    return values
 
 
 def _info(claim: Mapping[str, Any]) -> OutputInfo:

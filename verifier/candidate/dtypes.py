@@ -10,7 +10,7 @@ import torch
 
 from verifier.subject import Poison
 
-_NAMES: Final = (
+_NAMES: Final = (  # noqa: SIM905 - reads better as text
     "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
     "float8_e8m0fnu complex32 complex64 complex128 int64 int32 int16 int8 uint64 uint32 uint16 "
     "uint8 bool"
@@ -71,4 +71,4 @@ def fill(zone: torch.Tensor, dtype: torch.dtype, poison: Poison) -> None:
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The whole storage behind a tensor, as a uint8 view of it."""
     raw = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-    return raw.set_(tensor.untyped_storage())  # type: ignore[call-overload, no-any-return]
+    return raw.set_(tensor.untyped_storage())

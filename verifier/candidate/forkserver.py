@@ -94,7 +94,7 @@ class Forkserver:
 
     def _op_warm(self, message: Message) -> Body:
         """Import everything that a candidate needs, so that forks are cheap."""
-        from verifier.candidate import host  # noqa: PLC0415 - heavy: only once the cage is proven
+        from verifier.candidate import host
 
         host.warm(cuda=bool(message.body["cuda"]), threads=int(message.body["threads"]))
         self._host = host.run
@@ -238,7 +238,7 @@ class _Birth:
             if pid == 0:
                 self._init()
             self._say({"init": pid})
-        except BaseException as error:  # noqa: BLE001 - a child must never return
+        except BaseException as error:  # noqa: BLE001
             self._say({"error": f"{type(error).__name__}: {error}"})
         os._exit(0)
 

@@ -50,9 +50,9 @@ CHANNEL_LOST: Final = 81
 
 def warm(*, cuda: bool, threads: int) -> None:
     """In the forkserver: import and exercise what every host needs, without touching a device."""
-    import torch._dynamo  # noqa: F401, PLC0415 - replaces functions of torch when imported
-    import triton.language  # noqa: F401, PLC0415
-    import triton.testing  # noqa: F401, PLC0415
+    import torch._dynamo
+    import triton.language
+    import triton.testing  # noqa: F401
 
     torch.set_num_threads(threads)
     _LAUNCHES.install(interpreted=not cuda)
@@ -84,8 +84,8 @@ def _scratch_enter(scratch: str) -> Path:
     for name, folder in _ENVIRONMENT.items():
         os.environ[name] = str(Path(scratch) / folder)
     os.chdir(scratch)
-    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     return Path(scratch)
 
 
@@ -111,9 +111,18 @@ class Host:
         while True:
             message = self._channel.receive(fds=True)
             answer = self._load if message.body["op"] == "load" else self._call
-            reply = answer(message)
+            reply = self._answered(answer, message)
             _flush()
             self._channel.send({"nonce": message.body["nonce"], **reply})
+
+    def _answered(self, answer: Callable[[Message], Body], message: Message) -> Body:
+        """The answer. After a fault of the device even our own copies throw: that is a crash."""
+        try:
+            return answer(message)
+        except ChannelClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            return {**_failure(error, loading=False), "kind": ReplyKind.CRASHED}
 
     # -- loading -----------------------------------------------------------------------------
 
@@ -130,7 +139,7 @@ class Host:
         before = effects.state_take()
         try:
             self._entry = function.entry_find(function.module_load(path), body["entry"])
-        except BaseException as error:  # noqa: BLE001 - even sys.exit is only a failed load
+        except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             return _failure(error, loading=True)
         self._at_import = effects.state_changes(before, effects.state_take())
         return {"kind": ReplyKind.RETURNED}
@@ -141,18 +150,19 @@ class Host:
         body = message.body
         if message.fds:
             self._arena_take(message.fds[0], body["arena_bytes"])
-        assert self._arena is not None and self._region is not None  # noqa: S101 - protocol order
+        assert self._arena is not None  # noqa: S101 - protocol order
         options = Options.from_json(body["options"])
         arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
         before = effects.state_take()
-        stage = Stage(options)
-        outputs, failure, latency_s = self._run_kernel(arguments, stage)
+        stage, clock = Stage(options), _DeviceClock(self._device, options)
+        outputs, failure = self._run_kernel(arguments, stage, clock)
         changes = effects.state_changes(before, effects.state_take())
+        with clock.stream():
+            reply = failure or self._describe(outputs, body, options)
         self._inputs.copy_back(self._arena, body)
-        reply = failure or self._describe(outputs, body, options)
         evidence = stage.finish()
         reply |= {"guards": evidence.touched, "ops": evidence.ops, "launches": evidence.launches}
-        reply |= {"effects": self._effects(changes), "latency_s": latency_s}
+        reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
 
     def _arena_take(self, fd: int, nbytes: int) -> None:
@@ -162,18 +172,17 @@ class Host:
         os.close(fd)
 
     def _run_kernel(
-        self, arguments: Sequence[Any], stage: Stage
-    ) -> tuple[tuple[torch.Tensor, ...], Body | None, float | None]:
+        self, arguments: Sequence[Any], stage: Stage, clock: _DeviceClock
+    ) -> tuple[tuple[torch.Tensor, ...], Body | None]:
         assert self._entry is not None  # noqa: S101 - protocol order
         _LAUNCHES.stage = stage
-        clock = _DeviceClock(self._device, side_stream=stage.options.side_stream)
         try:
             with _load_on(self._device, on=stage.options.load), clock, stage:
                 returned = self._entry(*arguments)
             clock.synchronize()
-            return function.outputs_take(returned), None, clock.seconds()
+            return function.outputs_take(returned), None
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
-            return (), _failure(error, loading=False), None
+            return (), _failure(error, loading=False)
         finally:
             _LAUNCHES.stage = None
 
@@ -209,7 +218,7 @@ def _failure(error: BaseException, *, loading: bool) -> Body:
 
 
 def _read_all(fd: int, nbytes: int) -> bytes:
-    with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
+    with open(fd, "rb") as file:
         return file.read(nbytes)
 
 
@@ -222,7 +231,7 @@ def _flush() -> None:
 
 def _device_start() -> None:
     """Create the CUDA context before the kernel is there, so that its cost is not the kernel's."""
-    torch.cuda.init()
+    torch.cuda.init()  # type: ignore[no-untyped-call]
     torch.empty(1, device="cuda:0").add_(1)
     torch.cuda.synchronize()
 
@@ -230,33 +239,50 @@ def _device_start() -> None:
 class _DeviceClock:
     """Device events around a call, and the stream that it runs on. On the CPU it does nothing."""
 
-    def __init__(self, device: torch.device, *, side_stream: bool) -> None:
+    def __init__(self, device: torch.device, options: Options) -> None:
         self._cuda = device.type == "cuda"
-        self._side_stream = side_stream
-        self._scope: Any = nullcontext()
+        side = self._cuda and options.side_stream
+        self._side: Any = torch.cuda.Stream() if side else None  # type: ignore[no-untyped-call]
+        self._events: list[Any] = []
+        self._ended = False
+
+    def stream(self) -> Any:
+        """The context of the stream that the call runs on, and that its outputs are read on."""
+        return torch.cuda.stream(self._side) if self._side is not None else nullcontext()
 
     def __enter__(self) -> None:
         if not self._cuda:
             return
         torch.cuda.synchronize()
-        if self._side_stream:
-            self._scope = torch.cuda.stream(torch.cuda.Stream())
+        if self._side is not None:
+            # Whatever the kernel wrongly puts on the default stream comes too late behind this.
+            torch.cuda._sleep(_DELAY_CYCLES)  # type: ignore[no-untyped-call]
+        self._scope = self.stream()
         self._scope.__enter__()
-        self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self._start.record()
+        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
+        self._events[0].record()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         if self._cuda:
-            self._end.record()
+            self._ended = kind is None
+            self._events[1].record()
             self._scope.__exit__(None, None, None)
 
     def synchronize(self) -> None:
         """Wait: for the stream's own event on a side stream, else for the whole device."""
-        if self._cuda:
-            self._end.synchronize() if self._side_stream else torch.cuda.synchronize()
+        if self._side is not None:
+            self._events[1].synchronize()
+        elif self._cuda:
+            torch.cuda.synchronize()
 
     def seconds(self) -> float | None:
-        return self._start.elapsed_time(self._end) / 1000 if self._cuda else None
+        """Between the events; None on the CPU and for a call that did not end."""
+        if not self._ended:
+            return None
+        return float(self._events[0].elapsed_time(self._events[1])) / 1000
+
+
+_DELAY_CYCLES: Final = 20_000_000
 
 
 @contextmanager
@@ -276,7 +302,7 @@ def _load_on(device: torch.device, *, on: bool) -> Iterator[None]:
 
 
 def _burn(device: torch.device, stop: threading.Event) -> None:
-    stream = torch.cuda.Stream(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
         square = torch.ones(1024, 1024, device=device)
         while not stop.is_set():

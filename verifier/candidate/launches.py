@@ -1,7 +1,7 @@
 """In the host: Triton's launch path, wrapped once before any kernel is imported.
 
-The wrappers write down what was launched, leave launches out when a call is ablated, and say plainly
-what the interpreter cannot run, instead of the odd errors that Triton ends in there.
+The wrappers write down what was launched, leave launches out when a call is ablated, and say
+plainly what the interpreter cannot run, instead of the odd errors that Triton ends in there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Launches:
 
     def install(self, *, interpreted: bool) -> None:
         """Wrap the launch path for good."""
-        from triton.runtime.autotuner import Autotuner  # noqa: PLC0415 - after TRITON_INTERPRET is set
-        from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415
-        from triton.runtime.jit import JITFunction  # noqa: PLC0415
+        from triton.runtime.autotuner import Autotuner
+        from triton.runtime.interpreter import InterpretedFunction
+        from triton.runtime.jit import JITFunction
 
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
@@ -66,9 +66,9 @@ def _first_config_only(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def _libdevice_refuse() -> None:
     """libdevice functions are empty shells in the interpreter: make each say so when it is used."""
-    import triton.language.extra.cuda.libdevice as cuda  # noqa: PLC0415
-    import triton.language.extra.hip.libdevice as hip  # noqa: PLC0415
-    import triton.language.extra.libdevice as generic  # noqa: PLC0415
+    import triton.language.extra.cuda.libdevice as cuda
+    import triton.language.extra.hip.libdevice as hip
+    import triton.language.extra.libdevice as generic
 
     for module in (generic, cuda, hip):
         for name, value in list(vars(module).items()):

@@ -42,7 +42,7 @@ _BOOT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One way to isolate. ``own_server``: a whole outer sandbox for each candidate (cold imports)."""
+    """One way to isolate. ``own_server``: a whole outer sandbox per candidate (cold imports)."""
 
     name: str
     bubblewrap: str | None
@@ -109,7 +109,7 @@ def _visible() -> list[str]:
 
 
 def _library_folders() -> Iterator[Path]:
-    """Where the libraries lie, if not under the Python prefix (a user installation, for example)."""
+    """Where the libraries lie, if not under the Python prefix (a user installation, say)."""
     for name in _LIBRARIES:
         spec = importlib.util.find_spec(name)
         if spec and spec.origin:

@@ -53,7 +53,7 @@ class Server:
     def request(
         self, op: str, body: dict[str, Any], fds: Sequence[int] = (), timeout_s: float = _REQUEST_S
     ) -> dict[str, Any]:
-        """One request and its answer. Raises ServerGoneError, or InfrastructureError if it says no."""
+        """One request, its answer. Raises ServerGoneError, or InfrastructureError if it says no."""
         deadline = time.monotonic() + timeout_s
         with self._lock:
             try:

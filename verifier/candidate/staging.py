@@ -1,8 +1,8 @@
-"""In the host: the stage of one call. Arguments over shared memory, guarded and poisoned allocations.
+"""In the host: the stage of one call. Arguments over shared memory, guarded, poisoned allocations.
 
 ``Stage`` is a dispatch mode that is active only while the kernel runs. It carves each fresh
-allocation out of a bigger buffer with canaries on both sides, fills it with poison, and, when asked,
-writes down the torch operations that compute something.
+allocation out of a bigger buffer with canaries on both sides, fills it with poison and, when
+asked, writes down the torch operations that compute something.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ _FILL: Final = frozenset(
 )
 """Fresh memory with contents: kernels write their results into such buffers, too."""
 _QUIET: Final = frozenset(
-    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like aten::new_empty "
+    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like "  # noqa: SIM905 - text
+    "aten::new_empty "
     "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
     "aten::ones_like aten::new_ones aten::full aten::full_like aten::new_full aten::scalar_tensor "
     "aten::detach aten::alias aten::lift_fresh aten::_unsafe_view aten::_reshape_alias "
@@ -80,11 +81,16 @@ class Options:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Options:
-        flags = {name: bool(body[name]) for name in cls.__slots__ if name not in _POISONS}
-        return cls(**{name: Poison(body[name]) for name in _POISONS}, **flags)
-
-
-_POISONS: Final = ("poison", "guard")
+        return cls(
+            poison=Poison(body["poison"]),
+            guard=Poison(body["guard"]),
+            ablate=bool(body["ablate"]),
+            trace=bool(body["trace"]),
+            load=bool(body["load"]),
+            side_stream=bool(body["side_stream"]),
+            recheck_previous=bool(body["recheck_previous"]),
+            fresh=bool(body["fresh"]),
+        )
 
 
 @dataclass(slots=True)
@@ -105,11 +111,11 @@ class Evidence:
     launches: list[str] = field(default_factory=list)
 
 
-class Stage(TorchDispatchMode):
+class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Active around one call of the kernel."""
 
     def __init__(self, options: Options) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.options = options
         self.evidence = Evidence()
         self._held: deque[_Allocation] = deque()
@@ -166,13 +172,13 @@ class Stage(TorchDispatchMode):
             fill(zone, dtype, self.options.guard)
         carved = torch.empty(0, dtype=dtype, device=plain.device)
         offset = _LEAD_BYTES // dtype.itemsize + plain.storage_offset()
-        carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())  # type: ignore[call-overload]
+        carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())
         self._hold(_Allocation(self._count, buffer, nbytes, dtype))
         self._count += 1
         return carved
 
     def _hold(self, allocation: _Allocation) -> None:
-        """Keep allocations until the end of the call, within bounds; the oldest are checked first."""
+        """Keep allocations until the end of the call, within bounds; check the oldest first."""
         self._held.append(allocation)
         self._held_bytes += allocation.nbytes
         while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
@@ -283,10 +289,12 @@ def _storage(block: torch.Tensor, slot: Mapping[str, int], base: int) -> torch.U
     if block.device.type == "cpu":
         if nbytes == 0:
             return torch.empty(0, dtype=torch.uint8).untyped_storage()
-        view = memoryview(block.numpy())[start : start + nbytes]
+        view = memoryview(block.numpy().data)[start : start + nbytes]
         return torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
+    # Without this function of torch's (it serves CUDA graphs) there would be no storage of its own.
     pointer = block.data_ptr() + start
-    return torch._C._construct_storage_from_data_pointer(pointer, block.device, nbytes)
+    made: Any = torch._C._construct_storage_from_data_pointer(pointer, block.device, nbytes)
+    return made  # type: ignore[no-any-return]
 
 
 def _argument(spec: Mapping[str, Any], storages: list[torch.UntypedStorage]) -> Any:
@@ -294,5 +302,5 @@ def _argument(spec: Mapping[str, Any], storages: list[torch.UntypedStorage]) -> 
         return spec["value"]
     storage = storages[spec["slot"]]
     tensor = torch.empty(0, dtype=DTYPES[spec["dtype"]], device=storage.device)
-    tensor.set_(storage, spec["offset"], spec["shape"], spec["stride"])  # type: ignore[call-overload]
+    tensor.set_(storage, spec["offset"], spec["shape"], spec["stride"])
     return tensor.requires_grad_() if spec["requires_grad"] else tensor

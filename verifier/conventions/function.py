@@ -34,7 +34,8 @@ def module_load(path: Path) -> ModuleType:
     """
     _utf8_check(path.read_bytes())
     spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
-    assert spec is not None and spec.loader is not None  # noqa: S101 - a .py path has both
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path.name} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE_NAME] = module
     spec.loader.exec_module(module)
