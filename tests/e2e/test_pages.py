@@ -180,6 +180,7 @@ async def test_pictures_for_the_readme(hub: Hub, browser_page: Page) -> None:
         await hub.do(samples.world_seed)
         base = hub.url
     page = browser_page
+    IMAGES.mkdir(parents=True, exist_ok=True)
     await page.goto(f"{base}/")
     await page.locator("#gates-chart[data-drawn=yes]").wait_for()
     await page.screenshot(path=IMAGES / "overview.png")

@@ -31,6 +31,13 @@ def test_the_page_marks_as_exact_what_the_verifier_calls_tolerance_free(
     assert shown == {name: gate["tolerance_free"] for name, gate in verifier_gates.items()}
 
 
+def test_the_page_calls_gates_by_the_verifiers_names(
+    verifier_gates: dict[str, dict[str, object]],
+) -> None:
+    shown = {page.id.value: page.name for page in GATES}
+    assert shown == {name: gate["name"] for name, gate in verifier_gates.items()}
+
+
 def test_every_gate_and_outcome_has_a_look() -> None:
     assert set(LOOKS) == set(GateStatus)
     assert {run_look("finished", one).word for one in Outcome} == {one.value for one in Outcome}

@@ -56,7 +56,7 @@ def test_every_page_answers_and_opens_with_a_sentence(client: Client, illusion: 
 def test_every_list_page_answers_on_an_empty_hub_and_teaches_the_next_step(client: Client) -> None:
     assert "kernelhub submit kernel.py" in text_of(client, "/")
     assert "kernelhub submit kernel.py" in text_of(client, "/runs/")
-    assert "sync_suites" in text_of(client, "/suites/")
+    assert "load_suites" in text_of(client, "/suites/")
     assert "No node has reported in" in text_of(client, "/fleet/")
     assert h1_of(text_of(client, "/verifier/")).startswith("Twelve gates")
 
