@@ -20,7 +20,9 @@ from verifier.subject import Subject
 
 Dims = dict[str, int]
 
-CASES: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 14, DeviceMode.CUDA: 48}
+CASES: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 24}
+"""How many shapes per dim."""
+
 SHAPE_BUDGET: Final[Mapping[DeviceMode, int]] = {
     DeviceMode.CPU_INTERPRET: 1 << 13,
     DeviceMode.CUDA: 1 << 24,
@@ -34,8 +36,8 @@ ROWS: Final[Mapping[DeviceMode, int]] = {
 }
 """Greatest number of independent rows: the interpreter takes about 2 ms for each program."""
 
-COMMON_TILES: Final = (128, 64, 32, 1024)
-"""Tried besides the tile sizes found in the source, which may hide theirs."""
+COMMON_TILES: Final = (128, 32)
+"""Tried where the source shows no tile size."""
 
 GROSS: Final = 100.0
 """An error beyond this many times the ordinary bound is no question of tolerance."""
@@ -62,7 +64,7 @@ class Shapes:
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
         """The most telling sizes of every dim in turn, then joint ones, then beyond 2**31."""
-        for dims in _assignments(bench)[: CASES[bench.mode]]:
+        for dims in _assignments(bench)[: CASES[bench.mode] * (1 + len(bench.contract.dims))]:
             label = ", ".join(f"{name}={size}" for name, size in dims.items())
             yield bench.case(self.info.id, label, dims=dims, xl=False)
         yield bench.case(self.info.id, "beyond 2**31 elements", xl=True)
@@ -92,12 +94,12 @@ GATE: Final = Shapes()
 
 
 def _sizes(dim: Dim, tiles: tuple[int, ...]) -> list[int]:
-    """Sizes of one dim, most telling first: off by one at each tile, tiny ones, zero, a prime."""
-    around = [
-        size for tile in tiles for size in (tile + 1, tile - 1, 2 * tile + 1, tile, 2 * tile - 1)
-    ]
-    first = [around[0], 1, *around[1:3], 0, PRIME, *around[3:], 2, 3]
-    wanted = [*first, max(dim.candidates), *dim.candidates]
+    """Sizes of one dim, most telling first: several tiles and a bit, one tile and a bit, one,
+    nearly a tile, zero, then the same for smaller tiles, a prime, and the contract's candidates."""
+    falling = sorted(tiles, reverse=True)
+    over, under = [tile + 1 for tile in falling], [tile - 1 for tile in falling]
+    first = [2 * falling[0] + 1, over[0], 1, under[0], 0, *over[1:], PRIME, *under[1:]]
+    wanted = [*first, falling[0], 2, 3, max(dim.candidates), *dim.candidates]
     return [size for size in dict.fromkeys(wanted) if dim.allows(size)]
 
 
@@ -111,19 +113,35 @@ def _base(bench: Bench) -> Dims:
     return least if bench.contract.allows(least) else small
 
 
+def _joint(bench: Bench, tiles: tuple[int, ...]) -> list[Dims]:
+    """All dims at once: beyond a tile in every direction, one, a prime, three."""
+    rows = bench.contract.behaviour.independent
+    beyond = [
+        {
+            name: PRIME if name in rows else min(size, dim.maximum)
+            for name, dim in bench.contract.dims.items()
+        }
+        for tile in sorted(tiles, reverse=True)
+        for size in (2 * tile + 1, tile + 1)
+    ]
+    affordable = [dims for dims in beyond if _affordable(bench, dims)]
+    return affordable[:2] + [dict.fromkeys(bench.contract.dims, n) for n in (1, PRIME, 3)]
+
+
 def _assignments(bench: Bench) -> list[Dims]:
     """All assignments in the order of trying them, each within the contract and the budget."""
     base = _base(bench)
-    tiles = bench.constants + tuple(t for t in COMMON_TILES if t not in bench.constants)
+    tiles = bench.constants or COMMON_TILES
     per_dim = [
         [{**base, name: size} for size in _sizes(dim, tiles)]
         for name, dim in bench.contract.dims.items()
     ]
-    joint = [dict.fromkeys(base, size) for size in (1, PRIME, 3)]
-    in_turn = [dims for dims in chain(*zip_longest(*per_dim, joint)) if dims is not None]
+    in_turn = chain(*zip_longest(_joint(bench, tiles), *per_dim))
     seen: list[Dims] = []
     for dims in in_turn:
-        if dims not in seen and _affordable(bench, dims) and bench.contract.allows(dims):
+        if dims is None or dims in seen or not bench.contract.allows(dims):
+            continue
+        if _affordable(bench, dims):
             seen.append(dims)
     return seen
 
