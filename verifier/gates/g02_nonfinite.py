@@ -17,6 +17,7 @@ from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import check_output, worst
 from verifier.referee.generator import Stream
+from verifier.referee.inputs import torch_dtype
 from verifier.referee.probes import first_dtypes, float_inputs, judged_dtypes, tiny_dims
 from verifier.subject import Arg, Subject
 
@@ -40,6 +41,10 @@ def _first(rows: Rows, stream: Stream, tiles: Sequence[int]) -> None:
 
 def _last(rows: Rows, stream: Stream, tiles: Sequence[int]) -> None:
     rows[-1, -1] = NAN
+
+
+def _middle(rows: Rows, stream: Stream, tiles: Sequence[int]) -> None:
+    rows[rows.shape[0] // 2, rows.shape[1] // 2] = NAN
 
 
 def _per_row(rows: Rows, stream: Stream, tiles: Sequence[int]) -> None:
@@ -74,8 +79,10 @@ def _floor(rows: Rows, stream: Stream, tiles: Sequence[int]) -> None:
 
 
 def _mixed(rows: Rows, stream: Stream, tiles: Sequence[int]) -> None:
-    """One situation a row, every fourth row clean: cheap where rows are independent."""
+    """One situation a row, every sixth row clean: cheap where rows are independent."""
     plants: tuple[tuple[float, ...], ...] = ((NAN,), (INF,), (-INF,), (), (INF, -INF), (NAN, INF))
+    if rows.shape[0] == 1:
+        plants = ((NAN, INF, -INF),)
     for row in range(rows.shape[0]):
         for value in plants[row % len(plants)]:
             rows[row, int(stream.integers(0, rows.shape[1], 1)[0])] = value
@@ -87,6 +94,7 @@ PLANTS: Final[Mapping[str, Callable[[Rows, Stream, Sequence[int]], None]]] = {
     "NaN at a tile's edge": _edges,
     "NaN first": _first,
     "mixed rows": _mixed,
+    "NaN in the middle": _middle,
     "+Inf": _plus,
     "-Inf": _minus,
     "+Inf and -Inf": _both,
@@ -94,6 +102,10 @@ PLANTS: Final[Mapping[str, Callable[[Rows, Stream, Sequence[int]], None]]] = {
     "0 * Inf": _plus,
 }
 INFINITE_ONLY: Final = frozenset({"+Inf", "-Inf", "a row of -Inf"})
+SCATTERED: Final = frozenset({"NaN in every second row", "NaN at a tile's edge", "mixed rows"})
+"""Plants at several positions: which of them a causal output may depend on is not told apart."""
+SHORT: Final = frozenset({"NaN in the last lane", "mixed rows", "NaN in the middle", "-Inf"})
+"""What is tried again in other dtypes and, where calls are dear, in further inputs."""
 
 
 class Nonfinite:
@@ -118,15 +130,18 @@ class Nonfinite:
         return None
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
-        """Each plant in each input; the first few again in the other dtypes."""
-        dims = tiny_dims(bench, bench.budget // 8)
+        """Each plant in each input; the most telling ones again in the other dtypes."""
+        dims = tiny_dims(bench, bench.budget // 16)
         assignments = judged_dtypes(bench)
-        for number, dtypes in enumerate(assignments[: 2 if _cheap(bench) else None]):
-            for target in _targets(bench, dtypes):
-                for plant in _plants(bench, dtypes, target, first=number == 0):
+        for number, dtypes in enumerate(assignments[: 2 if _dear(bench) else None]):
+            for place, target in enumerate(_targets(bench, dtypes)):
+                short = number > 0 or (place > 0 and _dear(bench))
+                for plant in _plants(bench, dtypes, target, short=short):
                     yield self._case(bench, dims, dtypes, target, plant)
         target = _targets(bench, assignments[0])[0]
-        yield self._case(bench, dims, assignments[0], target, "NaN in every second row", "logits")
+        for plant in ("NaN in every second row", "NaN in the middle"):
+            if plant in _plants(bench, assignments[0], target, short=False):
+                yield self._case(bench, dims, assignments[0], target, plant, "logits")
 
     def _case(
         self,
@@ -168,7 +183,7 @@ class Nonfinite:
 GATE: Final = Nonfinite()
 
 
-def _cheap(bench: Bench) -> bool:
+def _dear(bench: Bench) -> bool:
     return bench.mode is DeviceMode.CPU_INTERPRET
 
 
@@ -180,20 +195,26 @@ def _tiles(bench: Bench) -> list[int]:
     return sorted({*TILES, *bench.constants})
 
 
-def _plants(bench: Bench, dtypes: Mapping[str, str], target: Input, *, first: bool) -> list[str]:
+def _plants(bench: Bench, dtypes: Mapping[str, str], target: Input, *, short: bool) -> list[str]:
     """The plants worth trying for one input."""
-    names = list(PLANTS) if first else ["NaN in the last lane", "mixed rows"]
-    integral = any(
-        not bench.contract.dtype(out, dtypes).startswith(("float", "bfloat"))
-        for out in bench.contract.outputs
-    )
-    if integral and "a row of -Inf" in names:
-        names.remove("a row of -Inf")  # all elements tie: any index is right
-    if bench.contract.behaviour.nan is NanPolicy.UNDEFINED:
-        return [name for name in names if name in INFINITE_ONLY]
-    if "0 * Inf" in names and len(float_inputs(bench, dtypes)) < 2:
-        names.remove("0 * Inf")
-    return names
+    behaviour = bench.contract.behaviour
+    names = set(SHORT if short else PLANTS)
+    if any(target.name in relation.inputs for relation in behaviour.causal):
+        names -= SCATTERED
+    else:
+        names.discard("NaN in the middle")
+    if _has_integer_output(bench, dtypes):
+        names.discard("a row of -Inf")  # all elements tie: any index is right
+    if behaviour.nan is NanPolicy.UNDEFINED:
+        names &= INFINITE_ONLY
+    if len(float_inputs(bench, dtypes)) < 2:
+        names.discard("0 * Inf")
+    return [name for name in PLANTS if name in names]
+
+
+def _has_integer_output(bench: Bench, dtypes: Mapping[str, str]) -> bool:
+    kinds = (torch_dtype(bench.contract.dtype(out, dtypes)) for out in bench.contract.outputs)
+    return any(not kind.is_floating_point and not kind.is_complex for kind in kinds)
 
 
 def _plant(bench: Bench, case: CaseRecord, args: list[Arg]) -> bool:

@@ -1,0 +1,5 @@
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.dropout(x, p=0.1)
