@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from verifier.candidate import outer
+from verifier.candidate import outer, processes
 from verifier.candidate.channel import Channel, DeadlineError, ProtocolError
 from verifier.candidate.gpu import Gpu
 from verifier.candidate.limits import Limits
@@ -101,6 +101,8 @@ class Server:
         self._errors.close()
 
     def _kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """The forkserver does not listen: kill it and all below, children first."""
+        for pid in reversed(processes.census(self._process.pid).pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()

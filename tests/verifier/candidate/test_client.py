@@ -1,0 +1,388 @@
+"""What one call carries there and back, and how long a candidate lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.verifier.candidate.conftest import HONEST, LIMITS, Load
+from verifier.candidate import outer, processes
+from verifier.candidate.client import Sandbox
+from verifier.candidate.dtypes import DTYPES
+from verifier.candidate.outer import Plan
+from verifier.records import DeviceMode
+from verifier.subject import (
+    Arg,
+    CallOptions,
+    InfrastructureError,
+    Placement,
+    Poison,
+    ReplyKind,
+    Subject,
+)
+
+IDENTITY = b"def run(x):\n    return x\n"
+TRITON = b"""
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+def run(x):
+    y = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return y
+"""
+
+
+def test_a_candidate_is_a_subject(load: Load) -> None:
+    subject: Subject = load(HONEST)
+    assert subject.name == "kernel"
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_every_dtype_travels_byte_for_byte(load: Load, dtype: torch.dtype) -> None:
+    raw = torch.arange(256, dtype=torch.uint8)
+    if dtype is torch.bool:
+        raw = raw % 2
+    reply = load(b"def run(x):\n    return x.clone()\n").call([raw.view(dtype).reshape(4, -1)])
+    assert reply.outputs[0].dtype is dtype
+    assert torch.equal(reply.outputs[0].reshape(-1).view(torch.uint8), raw)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        torch.arange(12.0).reshape(3, 4).T,
+        torch.arange(12.0)[1:],
+        torch.arange(12.0)[::2],
+        torch.arange(3.0).reshape(3, 1).expand(3, 5),
+        torch.arange(16.0).reshape(1, 2, 2, 4).to(memory_format=torch.channels_last),
+        torch.tensor(3.0),
+        torch.empty(0, 5),
+    ],
+    ids=["transposed", "offset", "step", "expanded", "channels_last", "scalar", "empty"],
+)
+def test_layouts_are_meant_literally(load: Load, argument: torch.Tensor) -> None:
+    source = b"""
+def run(x):
+    print(tuple(x.shape), x.stride(), x.storage_offset(), x.untyped_storage().nbytes())
+    return x
+"""
+    candidate = load(source)
+    reply = candidate.call([argument])
+    nbytes = argument.untyped_storage().nbytes()
+    seen = f"{tuple(argument.shape)} {argument.stride()} {argument.storage_offset()} {nbytes}\n"
+    assert candidate.log == seen
+    assert torch.equal(reply.outputs[0], argument)
+    assert reply.outputs[0].is_contiguous()
+
+
+def test_scalars_and_none_arrive_as_they_are(load: Load) -> None:
+    candidate = load(b"def run(*args):\n    print(args)\n    return args[0]\n")
+    args: list[Arg] = [torch.zeros(1), 3, 2.5, True, "mode", None, float("inf")]
+    candidate.call(args)
+    assert candidate.log == "(tensor([0.]), 3, 2.5, True, 'mode', None, inf)\n"
+
+
+def test_arguments_that_share_a_storage_share_it_in_the_candidate(load: Load) -> None:
+    base = torch.zeros(8)
+    source = b"def run(a, b):\n    a.fill_(1)\n    return b.clone()\n"
+    reply = load(source).call([base[:4], base[2:]])
+    assert reply.outputs[0].tolist() == [1, 1, 0, 0, 0, 0]
+    assert base.tolist() == [0] * 8
+
+
+def test_the_whole_storage_is_read_back_after_the_call(load: Load) -> None:
+    base = torch.zeros(6)
+    source = b"def run(x, n):\n    x.as_strided((6,), (1,), 0)[5] = 7\n    return x.clone()\n"
+    reply = load(source).call([base[:3], 1])
+    after, nothing = reply.inputs_after
+    assert after is not None
+    assert after.view(torch.float32).tolist() == [0, 0, 0, 0, 0, 7]
+    assert nothing is None
+
+
+def test_overlaps_are_reported(load: Load) -> None:
+    source = b"""
+kept = None
+
+def run(x, y):
+    global kept
+    kept = y * 2 if kept is None else kept
+    return y.view(-1), kept, kept[1:]
+"""
+    candidate = load(source)
+    first = candidate.call([torch.zeros(4), torch.ones(4)]).infos
+    again = candidate.call([torch.zeros(4), torch.ones(4)]).infos
+    assert [info.alias_inputs for info in first] == [(1,), (), ()]
+    assert [info.alias_outputs for info in first] == [(), (2,), (1,)]
+    assert [info.alias_previous for info in first] == [False, False, False]
+    assert [info.alias_previous for info in again] == [True, True, True]
+
+
+def test_previous_outputs_are_read_again(load: Load) -> None:
+    source = b"""
+buffer = None
+
+def run(x):
+    global buffer
+    buffer = x.clone() if buffer is None else buffer.copy_(x)
+    return buffer
+"""
+    candidate = load(source)
+    candidate.call([torch.zeros(2)])
+    reply = candidate.call([torch.ones(2)], CallOptions(recheck_previous=True))
+    assert reply.previous_outputs[0].tolist() == [1, 1]
+
+
+def test_placement_decides_the_addresses(load: Load) -> None:
+    candidate = load(b"import torch\ndef run(x):\n    return torch.tensor(x.data_ptr())\n")
+
+    def address(placement: Placement) -> int:
+        reply = candidate.call([torch.zeros(1000)], CallOptions(placement=placement))
+        return int(reply.outputs[0])
+
+    first = address(Placement.SAME)
+    assert address(Placement.SAME) == first
+    fresh = [address(Placement.FRESH) for _ in range(5)]
+    assert len({first, *fresh}) == 6
+    assert all(value % 64 == 0 for value in fresh)
+
+
+def test_fresh_addresses_do_not_run_out(load: Load) -> None:
+    source = b"import torch\ndef run(x):\n    return torch.tensor(x.data_ptr()), x[-1]\n"
+    candidate = load(source)
+    big = torch.ones(5 << 20)  # 20 MiB: an arena holds few of these
+    replies = [candidate.call([big], CallOptions(placement=Placement.FRESH)) for _ in range(12)]
+    assert len({int(reply.outputs[0]) for reply in replies[-4:]}) == 4
+    assert all(reply.outputs[1] == 1 for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "poison", "value"),
+    [
+        (torch.float16, Poison.BIG, 2.0**14),
+        (torch.bfloat16, Poison.BIG, 2.0**100),
+        (torch.int32, Poison.BIG, 2**30),
+        (torch.int8, Poison.BIG, 127),
+        (torch.int64, Poison.NAN, 2**63 - 1),
+        (torch.uint8, Poison.INT_MAX, 255),
+        (torch.bool, Poison.BIG, True),
+    ],
+)
+def test_poison_is_what_the_subject_interface_says(
+    load: Load, dtype: torch.dtype, poison: Poison, value: float
+) -> None:
+    source = b"import torch\ndef run(x):\n    return torch.empty(3, dtype=x.dtype)\n"
+    reply = load(source).call([torch.zeros(1, dtype=dtype)], CallOptions(poison=poison))
+    assert reply.outputs[0].tolist() == [value] * 3
+
+
+def test_an_out_argument_may_be_resized(load: Load) -> None:
+    source = b"""
+import torch, warnings
+warnings.simplefilter("ignore")
+def run(x):
+    out = torch.empty(1)
+    return torch.add(x, x, out=out)
+"""
+    reply = load(source).call([torch.ones(500)])
+    assert reply.outputs[0].tolist() == [2] * 500
+    assert reply.touched_guards == ()
+
+
+def test_trace_tells_compute_from_views_and_names_launches(load: Load) -> None:
+    source = TRITON.replace(b"    return y", b"    return torch.relu(y.view(-1)[:4].T)")
+    reply = load(source).call([torch.ones(8)], CallOptions(trace=True))
+    assert reply.ops == ("aten::relu",)
+    assert reply.launches == ("double",)
+
+
+def test_ablation_leaves_the_launches_out(load: Load) -> None:
+    candidate = load(TRITON)
+    x = torch.ones(8)
+    assert candidate.call([x]).outputs[0].tolist() == [2] * 8
+    assert candidate.call([x], CallOptions(ablate=True)).outputs[0].isnan().all()
+
+
+def test_an_autotuned_kernel_runs_in_the_interpreter(load: Load) -> None:
+    tuned = b"@triton.autotune([triton.Config({'BLOCK': b}) for b in (16, 32)], key=['n'])\n"
+    source = TRITON.replace(b"@triton.jit\n", tuned + b"@triton.jit\n").replace(b", BLOCK=16", b"")
+    assert load(source).call([torch.ones(8)]).outputs[0].tolist() == [2] * 8
+
+
+def test_load_keeps_a_core_busy_only_during_the_call(sandbox: Sandbox, load: Load) -> None:
+    candidate = load(b"import time\ndef run(x):\n    time.sleep(0.3)\n    return x\n")
+    x = torch.ones(1)
+    candidate.call([x], CallOptions(load=True))
+    server = sandbox._server
+    assert server is not None
+    pids = processes.census(server.pid).pids
+    busy = [_ticks(pid) for pid in pids]
+    candidate.call([x])
+    idle = [_ticks(pid) for pid in pids]
+    assert max(busy) >= 15
+    assert max(b - a for a, b in zip(busy, idle, strict=True)) <= 5
+
+
+def _ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+def test_what_happens_at_import_is_reported_once(load: Load) -> None:
+    candidate = load(b"import os\nos.environ['A_NEW_ONE'] = '1'\ndef run(x):\n    return x\n")
+    x = torch.ones(1)
+    assert candidate.call([x]).effects == ("at import: environment variable A_NEW_ONE",)
+    assert candidate.call([x]).effects == ()
+
+
+def test_a_patch_made_at_import_stays_reported(load: Load) -> None:
+    candidate = load(b"import time\ntime.time = lambda: 0.0\ndef run(x):\n    return x\n")
+    x = torch.ones(1)
+    assert [candidate.call([x]).effects for _ in range(2)] == [("patched time.time",)] * 2
+
+
+def test_after_a_crash_the_next_call_runs_in_a_fresh_process(load: Load) -> None:
+    source = b"import os\ncalls = 0\ndef run(x):\n    global calls; calls += 1\n"
+    source += b"    if x[0] < 0: os._exit(3)\n    return x * 0 + calls\n"
+    candidate = load(source)
+    good, bad = torch.ones(1), -torch.ones(1)
+    kinds = [candidate.call([x]).kind for x in (good, bad, good)]
+    assert kinds == [ReplyKind.RETURNED, ReplyKind.CRASHED, ReplyKind.RETURNED]
+    assert candidate.call([good]).outputs[0].tolist() == [2]
+    candidate.restart()
+    assert candidate.call([good]).outputs[0].tolist() == [1]
+
+
+def test_a_kernel_that_always_dies_is_given_up(load: Load) -> None:
+    candidate = load(b"import os\ndef run(x):\n    os._exit(3)\n")
+    replies = [candidate.call([torch.ones(1)]) for _ in range(LIMITS.crashes + 2)]
+    assert {reply.kind for reply in replies} == {ReplyKind.CRASHED}
+    assert "not tried again" in replies[-1].detail
+
+
+def test_fifty_candidates_leak_no_process_descriptor_or_mapping(sandbox: Sandbox) -> None:
+    def once() -> None:
+        candidate = sandbox.load(source=HONEST, entry="run")
+        assert candidate.call([torch.ones(4)]).returned
+        candidate.close()
+
+    once()
+    before = _held(sandbox)
+    for _ in range(50):
+        once()
+    assert _held(sandbox) <= before
+
+
+def _held(sandbox: Sandbox) -> tuple[int, int, int]:
+    server = sandbox._server
+    assert server is not None
+    fds = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    arenas = Path("/proc/self/maps").read_text().count("memfd:")
+    return len(processes.census(server.pid).pids), fds, arenas
+
+
+def test_two_candidates_live_side_by_side(load: Load) -> None:
+    one, two = load(HONEST), load(IDENTITY)
+    x = torch.ones(2)
+    for _ in range(3):
+        assert one.call([x]).outputs[0].tolist() == [2, 2]
+        assert two.call([x]).outputs[0].tolist() == [1, 1]
+
+
+def test_a_dead_forkserver_is_replaced_once_and_then_reported() -> None:
+    with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=LIMITS) as opened:
+        candidate = opened.load(source=HONEST, entry="run")
+        x = torch.ones(1)
+        assert candidate.call([x]).returned
+        _kill_server(opened)
+        assert candidate.call([x]).returned
+        _kill_server(opened)
+        with pytest.raises(InfrastructureError):
+            candidate.call([x])
+        candidate.close()
+
+
+def _kill_server(sandbox: Sandbox) -> None:
+    server = sandbox._server
+    assert server is not None
+    for pid in processes.census(server.pid).pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "admit",
+    [
+        lambda plan: plan.own_server,
+        lambda plan: plan.user_namespace and not plan.own_server,
+        lambda plan: plan.name == "process",
+    ],
+    ids=["a bubblewrap per candidate", "user namespaces", "landlock alone"],
+)
+def test_weaker_mechanisms_contain_a_candidate_too(admit: object) -> None:
+    """Each plan below the strongest: no network, no foreign files, nothing left running."""
+    source = b"""
+import os, socket, time
+def run(x):
+    for path in ("/etc/passwd", "/etc/hostname", "/home"):
+        try:
+            os.listdir(path) if os.path.isdir(path) else open(path).read()
+            print("READ", path)
+        except OSError:
+            pass
+    try:
+        socket.socket()
+        print("OPENED")
+    except OSError:
+        pass
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    return x * 2
+"""
+    with Sandbox.open(
+        mode=DeviceMode.CPU_INTERPRET,
+        device="cpu",
+        limits=LIMITS,
+        only=admit,  # type: ignore[arg-type]
+    ) as opened:
+        candidate = opened.load(source=source, entry="run")
+        before = set(processes.census(os.getpid()).pids)
+        reply = candidate.call([torch.ones(1)])
+        caged = set(processes.census(os.getpid()).pids) - before
+        candidate.close()
+    assert reply.returned, reply.detail
+    assert reply.effects == ("1 child processes left running",)
+    assert candidate.log == ""
+    assert len(caged) >= 3  # init, host, the sleeper
+    assert [pid for pid in caged if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_without_any_isolation_no_kernel_is_run() -> None:
+    with pytest.raises(InfrastructureError, match="no isolation works here"):
+        Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", only=lambda plan: False)
+
+
+def test_unsafe_is_the_last_resort_and_says_so() -> None:
+    last = list(outer.plans(unsafe=True))[-1]
+    assert (last.name, last.filters) == ("none (unsafe)", False)
+    assert last not in list(outer.plans(unsafe=False))
+
+
+def test_a_plan_that_cannot_work_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = list(outer.plans(unsafe=False))
+
+    def with_a_broken_one(*, unsafe: bool) -> list[Plan]:
+        return [replace(real[0], bubblewrap="/bin/false"), *real]
+
+    monkeypatch.setattr(outer, "plans", with_a_broken_one)
+    with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=LIMITS) as opened:
+        assert opened.plan == real[0]
