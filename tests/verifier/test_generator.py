@@ -10,11 +10,11 @@ import pytest
 from verifier.referee.generator import FILLS, Stream, derive_seed
 
 GOLDEN = {
-    "normal": "a9115e9d9ded5c9c",
+    "normal": "4e57e4221ccab537",
     "uniform": "eefdf32ee8a45cc5",
     "wide": "7932e8b5d949a178",
     "heavy": "bf3719840e10a9aa",
-    "logits": "57a67393bdcc1f82",
+    "logits": "46ff91d0befb9a72",
     "small_int": "42814ac24235219e",
     "positive_int": "d9dacfdfae046a3e",
     "low_bits": "b7dd703e625e8324",
@@ -74,3 +74,8 @@ def test_zipf_collides_and_permutation_does_not() -> None:
     assert ids.max() < 100
     assert (ids == 0).sum() > 100
     assert sorted(stream.permutation(50)) == list(range(50))
+
+
+def test_normal_values_use_every_mantissa_bit_of_fp32() -> None:
+    values = Stream(3, "bits").normal(1000).astype(np.float32)
+    assert (values.view(np.uint32) & 1).mean() > 0.4

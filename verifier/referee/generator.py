@@ -43,13 +43,14 @@ class Stream:
         return np.asarray(np.ldexp(whole, -53), dtype=np.float64)
 
     def normal(self, count: int) -> Floats:
-        """Nearly normal, mean 0, variance 1, within [-6, 6]: the sum of twelve 16-bit uniforms.
+        """Nearly normal, mean 0, variance 1, within [-6, 6]: the sum of twelve 32-bit uniforms.
 
-        Irwin-Hall, because its sum is exact in integers where Box-Muller needs a libm.
+        Irwin-Hall, because its sum is exact in integers where Box-Muller needs a libm; 32 bits,
+        because values with few bits sum without rounding and hide the order of the terms.
         """
-        halves = self.words(3 * count).view(np.uint16).reshape(count, 12).astype(np.int64)
-        whole = (2 * halves.sum(axis=1) - 12 * 65535).astype(np.float64)
-        return np.asarray(np.ldexp(whole, -17), dtype=np.float64)
+        halves = self.words(6 * count).view(np.uint32).reshape(count, 12).astype(np.int64)
+        whole = (2 * halves.sum(axis=1) - 12 * (2**32 - 1)).astype(np.float64)
+        return np.asarray(np.ldexp(whole, -33), dtype=np.float64)
 
     def heavy(self, count: int) -> Floats:
         """Heavy-tailed, symmetric: sign * (1 + u) * 2**k / 2, k geometric up to 12."""
