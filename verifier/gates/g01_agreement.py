@@ -6,11 +6,12 @@ that cannot be loaded or called, or returns the wrong kind of thing, fails here 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import torch
 
+from verifier.contract import INTEGER_DTYPES
 from verifier.gate import Finding, failed, inconclusive, not_applicable, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench, Tensors
@@ -22,6 +23,9 @@ FILLS: Final[dict[DeviceMode, tuple[str, ...]]] = {
     DeviceMode.CUDA: ("normal", "uniform", "heavy", "logits", "wide") + ("normal",) * 4,
 }
 OTHER_DTYPES: Final = ("normal", "uniform", "heavy")
+
+TIES: Final = ("small_int",)
+"""For ops that answer in integers, such as argmax: equal values, so that a tie must be broken."""
 
 TRIVIAL: Final = 10.0
 """A kernel must beat doing nothing by this factor, wherever the default rule asks for as much."""
@@ -52,6 +56,7 @@ class Agreement:
         dims = _dims(bench)
         for number, dtypes in enumerate(judged_dtypes(bench)):
             fills = OTHER_DTYPES if number else FILLS[bench.mode]
+            fills += TIES if _answers_in_integers(bench, dtypes) else ()
             kinds = "/".join(dtypes.values()) or "fixed dtypes"
             for seed, fill in enumerate(fills, start=1):
                 label = f"{fill} values, {kinds}, seed {seed}"
@@ -73,6 +78,11 @@ class Agreement:
 
 
 GATE: Final = Agreement()
+
+
+def _answers_in_integers(bench: Bench, dtypes: Mapping[str, str]) -> bool:
+    named = [bench.contract.dtype(output, dtypes) for output in bench.contract.outputs]
+    return any(name in INTEGER_DTYPES for name in named)
 
 
 def _dims(bench: Bench) -> dict[str, int]:
