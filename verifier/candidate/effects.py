@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import random
 import signal
@@ -131,8 +132,10 @@ class Patches:
     """Identities of the functions and types that a checker relies on, before the kernel loads."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[str, Any, str, Any]] = []
-        self._codes: list[tuple[str, types.FunctionType, types.CodeType]] = []
+        self._owners: list[tuple[str, Any, tuple[str, ...], tuple[Any, ...]]] = []
+        self._names: list[str] = []
+        self._functions: list[types.FunctionType] = []
+        self._codes: list[types.CodeType] = []
         self._modules = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
         for name, module in self._modules.items():
             self._record(name, vars(module))
@@ -140,13 +143,17 @@ class Patches:
             self._record(f"{kind.__module__}.{kind.__qualname__}", kind.__dict__)
 
     def _record(self, owner: str, members: Any) -> None:
-        for key, value in list(members.items()):
-            if f"{owner}.{key}" in _FOLLOWS:
-                continue
-            if callable(value) or isinstance(value, property | types.GetSetDescriptorType):
-                self._entries.append((owner, members, key, value))
+        watched = {
+            key: value
+            for key, value in members.items()
+            if _relied_on(value) and f"{owner}.{key}" not in _FOLLOWS
+        }
+        self._owners.append((owner, members, tuple(watched), tuple(watched.values())))
+        for key, value in watched.items():
             if isinstance(value, types.FunctionType):
-                self._codes.append((f"{owner}.{key}", value, value.__code__))
+                self._names.append(f"{owner}.{key}")
+                self._functions.append(value)
+                self._codes.append(value.__code__)
 
     def changed(self) -> list[str]:
         """Names of what is no longer what it was."""
@@ -154,8 +161,21 @@ class Patches:
 
     def _differences(self) -> Iterable[str]:
         yield from (n for n, module in self._modules.items() if sys.modules.get(n) is not module)
-        yield from (f"{o}.{k}" for o, d, k, v in self._entries if d.get(k) is not v)
-        yield from (name for name, f, code in self._codes if f.__code__ is not code)
+        for owner, members, keys, values in self._owners:
+            now = tuple(map(members.get, keys))
+            if not all(map(operator.is_, now, values)):  # thousands of entries after each call
+                pairs = zip(keys, now, values, strict=True)
+                yield from (f"{owner}.{key}" for key, new, old in pairs if new is not old)
+        if not all(map(operator.is_, map(_code_of, self._functions), self._codes)):
+            triples = zip(self._names, map(_code_of, self._functions), self._codes, strict=True)
+            yield from (name for name, new, old in triples if new is not old)
+
+
+_code_of: Final = operator.attrgetter("__code__")
+
+
+def _relied_on(value: Any) -> bool:
+    return callable(value) or isinstance(value, property | types.GetSetDescriptorType)
 
 
 def _types() -> Iterable[type]:

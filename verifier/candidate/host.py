@@ -104,6 +104,7 @@ class Host:
         self._arenas: list[torch.Tensor] = []
         self._region: OutputRegion | None = None
         self._entry: Callable[..., Any] | None = None
+        self._state: effects.State = {}
         self._at_import: list[str] = []
         self._previous: tuple[torch.Tensor, ...] = ()
 
@@ -136,12 +137,12 @@ class Host:
         os.environ.update(body["env"])
         if self._device.type == "cuda":
             _device_start()
-        before = effects.state_take()
+        self._state = effects.state_take()
         try:
             self._entry = function.entry_find(function.module_load(path), body["entry"])
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             return _failure(error, loading=True)
-        self._at_import = effects.state_changes(before, effects.state_take())
+        self._at_import = self._state_advance()
         return {"kind": ReplyKind.RETURNED}
 
     # -- calling -----------------------------------------------------------------------------
@@ -153,10 +154,9 @@ class Host:
         assert self._arena is not None  # noqa: S101 - protocol order
         options = Options.from_json(body["options"])
         arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
-        before = effects.state_take()
         stage, clock = Stage(options), _DeviceClock(self._device, options)
         outputs, failure = self._run_kernel(arguments, stage, clock)
-        changes = effects.state_changes(before, effects.state_take())
+        changes = self._state_advance()
         with clock.stream():
             reply = failure or self._describe(outputs, body, options)
         self._inputs.copy_back(self._arena, body)
@@ -201,6 +201,11 @@ class Host:
             return _failure(error, loading=False)
         self._previous = outputs
         return {"kind": ReplyKind.RETURNED, "outputs": claims, "previous": again}
+
+    def _state_advance(self) -> list[str]:
+        """What changed since the last look, the time between calls included."""
+        before, self._state = self._state, effects.state_take()
+        return effects.state_changes(before, self._state)
 
     def _effects(self, changes: list[str]) -> list[str]:
         at_import, self._at_import = self._at_import, []
