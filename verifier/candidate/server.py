@@ -74,7 +74,7 @@ class Server:
         if cage.filters:
             parts += [f"landlock {found['landlock']}"] if found["landlock"] else []
             parts += ["seccomp"] if found["seccomp"] else []
-        return "+".join(parts + ([f"uid {cage.uid}"] if cage.uid else []))
+        return "+".join(parts + (["own uid"] if cage.uid else []))
 
     def warm(self, limits: Limits, *, cuda: bool) -> None:
         """Import the libraries; seconds."""
