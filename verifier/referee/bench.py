@@ -209,9 +209,9 @@ class Bench:
             return f"{type(error).__name__}: {error}"
 
     def sensitivity(self, args: Sequence[Arg]) -> tuple[float, ...]:
-        """How far each output's golden moves when every real input value is off by four units in
-        its 24th bit (the most of several draws): the error that no fp32 computation of this op can
-        be blamed for. Infinity where the reference refuses."""
+        """How far each output's golden moves when every real input value is off by 2**-20 of
+        itself, the most of several draws: what sixteen fp32 roundings may do, and no fp32
+        computation of a short sum can be blamed for. Infinity where the reference refuses."""
         moves = [self._move(args, draw) for draw in range(NUDGES)]
         return tuple(max(of_output) for of_output in zip(*moves, strict=True))
 
@@ -355,12 +355,12 @@ class Bench:
 
 
 def _nudged(arg: Arg, draw: int, place: int) -> Arg:
-    """A float tensor in fp64, each value times 1 + 2**-22 or 1 - 2**-22."""
+    """A float tensor in fp64, each value times 1 + 2**-20 or 1 - 2**-20."""
     if not isinstance(arg, torch.Tensor) or not arg.is_floating_point():
         return arg
     words = Stream(draw, "nudge", place).words(arg.numel()) >> np.uint64(63)
     signs = torch.from_numpy(words.astype(np.float64)).reshape(arg.shape) * 2 - 1
-    return arg.double() * (1 + signs * 2.0**-22)
+    return arg.double() * (1 + signs * 2.0**-20)
 
 
 def _greatest_move(before: torch.Tensor, after: torch.Tensor) -> float:
