@@ -1,8 +1,8 @@
 """The forkserver: warm, trusted, inside the outer sandbox. It forks cages and never runs a kernel.
 
 It imports torch and Triton once, never touches a device, and obeys the referee over one control
-channel: probe, warm, spawn, reap, census, load. When the channel closes it exits, and with it
-(pid 1's child in its pid namespace) everything inside goes.
+channel: probe, warm, spawn, reap, census, load. When the channel closes, however the referee
+ended, it exits; being pid 1 of the outer sandbox it takes everything inside along.
 """
 
 from __future__ import annotations
@@ -69,8 +69,16 @@ class Forkserver:
                 self._watch()
                 continue
             except ChannelClosedError:
+                self._end_all()
                 return
             self._channel.send(self._answer(message))
+
+    def _end_all(self) -> None:
+        """The referee is gone. Where we are pid 1 our end would do; elsewhere nobody else would."""
+        for slot in self._slots.values():
+            self._end(slot)
+        if self._spinner:
+            os.kill(self._spinner, signal.SIGKILL)
 
     def _answer(self, message: Message) -> Body:
         try:

@@ -158,8 +158,8 @@ def _rules(cage: Cage) -> Sequence[landlock.Rule]:
     write = [(cage.scratch, landlock.FULL), (SHM, landlock.FULL)]
     if cage.cuda:
         # cuInit names its threads through /proc/self/task/*/comm, and fails with error 304 if it
-        # may not; other processes' files there stay closed by uid and pid namespace.
-        write.insert(0, ("/proc", landlock.READ | landlock.WRITE_FILE))
+        # may not (it opens them with O_TRUNC); other processes' files there stay closed by uid and pid namespace.
+        write.insert(0, ("/proc", landlock.DEVICE))
     if cage.nesting is Nesting.NONE and "/" not in cage.readable:
         write.pop()  # /dev/shm is everybody's here
         return [*read, *write, *((path, landlock.DEVICE) for path in _devices(cage))]

@@ -17,16 +17,16 @@ _ADD_RULE: Final = 445
 _RESTRICT: Final = 446
 _PATH_BENEATH: Final = 1
 
-_EXECUTE, WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _FS_BASE: Final = (1 << 13) - 1
 _TCP: Final = 0b11
 _SCOPES: Final = 0b11  # abstract Unix sockets, signals
 
 READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
-DEVICE: Final = READ | WRITE_FILE | _TRUNCATE | _IOCTL_DEV
+DEVICE: Final = READ | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV
 FULL: Final = _FS_BASE | _REFER | _TRUNCATE | _IOCTL_DEV
-_FOR_FILES: Final = _EXECUTE | WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_FOR_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 Rule = tuple[str, int]
 

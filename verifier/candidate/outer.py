@@ -134,6 +134,8 @@ def command(plan: Plan, control_fd: int, limits: Limits, gpu: Gpu | None) -> lis
 def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
     # No --die-with-parent: that is tied to the thread which started us. The forkserver ends when
     # its control channel closes, which happens however the referee ends.
+    # As pid 1 it takes everything in its namespace along when it ends.
+    yield "--as-pid-1"
     yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--new-session", "--hostname", "kernel")
     if plan.user_namespace:

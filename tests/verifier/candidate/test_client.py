@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -364,6 +367,61 @@ def run(x):
     assert candidate.log == ""
     assert len(caged) >= 3  # init, host, the sleeper
     assert [pid for pid in caged if Path(f"/proc/{pid}").exists()] == []
+
+
+REFEREE = """
+import sys, torch
+from tests.verifier.candidate.conftest import LIMITS
+from verifier.candidate.client import Sandbox
+from verifier.records import DeviceMode
+from verifier.subject import CallOptions
+
+only = (lambda plan: plan.name == "process") if sys.argv[1] == "landlock" else lambda plan: True
+with Sandbox.open(
+    mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=LIMITS, only=only
+) as sandbox:
+    source = b"def run(x):\\n    print(x)\\n    while x[0] > 0: pass\\n    return x\\n"
+    candidate = sandbox.load(source=source, entry="run")
+    candidate.call([torch.zeros(1)], CallOptions(load=True))
+    print("ready", flush=True)
+    candidate.call([torch.ones(1)], CallOptions(load=True, timeout_s=600))
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["strongest", "landlock"])
+def test_nothing_survives_a_referee_that_is_killed(mechanism: str) -> None:
+    """A hanging kernel and the load generator are running when it happens."""
+    command = [sys.executable, "-c", REFEREE, mechanism]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as referee:
+        assert referee.stdout is not None
+        assert referee.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        family = [pid for pid in processes.census(referee.pid).pids if pid != referee.pid]
+        referee.kill()
+    assert len(family) >= 4  # forkserver, load generator, init, host
+    deadline = time.monotonic() + 10
+    while (left := [pid for pid in family if _runs(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left == []
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+
+
+def test_closing_a_sandbox_ends_its_load_generator() -> None:
+    with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=LIMITS) as opened:
+        candidate = opened.load(source=HONEST, entry="run")
+        candidate.call([torch.ones(1)], CallOptions(load=True))
+        server = opened._server
+        assert server is not None
+        family = processes.census(server.pid).pids
+        candidate.close()
+    assert len(family) >= 3
+    assert [pid for pid in family if _runs(pid)] == []
 
 
 def test_without_any_isolation_no_kernel_is_run() -> None:
