@@ -32,10 +32,15 @@ SLICE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The soft comparator's settings: the factor f, and the contract's tolerance if it has one."""
+    """The soft comparator's settings: the factor f, and the contract's tolerance if it has one.
+
+    ``spare`` is allowed on top of the default rule; the whole allowance is multiplied by ``widen``.
+    """
 
     factor: float = FACTOR
     tolerance: Tolerance | None = None
+    spare: float = 0.0
+    widen: float = 1.0
 
 
 def first_index(mask: torch.Tensor) -> tuple[int, ...]:
@@ -141,11 +146,12 @@ def _allowed(
 ) -> torch.Tensor:
     """The greatest error allowed: one number for all values, or one each with a tolerance."""
     if rule.tolerance is not None:
-        return rule.tolerance.atol + rule.tolerance.rtol * golden[finite].abs()
+        bound = rule.tolerance.atol + rule.tolerance.rtol * golden[finite].abs()
+        return rule.widen * bound
     truth = golden[finite]
     error = (eager.double()[finite] - truth).abs().nan_to_num(0.0, 0.0, 0.0).max()
     floor = _rounding(truth, dtype).max() + ULPS * 2.0**-24 * truth.abs().max()
-    return rule.factor * error + floor
+    return rule.widen * (rule.factor * error + floor + rule.spare)
 
 
 def allowance(
