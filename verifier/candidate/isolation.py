@@ -157,8 +157,8 @@ def _rules(cage: Cage) -> Sequence[landlock.Rule]:
     read = [(path, landlock.READ) for path in cage.readable]
     write = [(cage.scratch, landlock.FULL), (SHM, landlock.FULL)]
     if cage.cuda:
-        # cuInit names its threads through /proc/self/task/*/comm, and fails with error 304 if it
-        # may not (it opens them with O_TRUNC); other processes' files there stay closed by uid and pid namespace.
+        # cuInit names its threads through /proc/self/task/*/comm, opened with O_TRUNC, and fails
+        # with error 304 if it may not. Other processes' files stay closed by uid and pid namespace.
         write.insert(0, ("/proc", landlock.DEVICE))
     if cage.nesting is Nesting.NONE and "/" not in cage.readable:
         write.pop()  # /dev/shm is everybody's here
