@@ -41,10 +41,11 @@ ENVIRONMENT = Environment(
 
 
 def gate(number: int, status: GateStatus = GateStatus.PASS, **fields: Any) -> GateResult:
-    defaults: dict[str, Any] = {
+    by_status: dict[GateStatus, dict[str, Any]] = {
         GateStatus.PASS: {"passed": 1},
         GateStatus.FAIL: {"reason": "wrong", "failed": 1, "counterexample": EXAMPLE},
-    }.get(status, {"reason": "because"})
+    }
+    defaults = by_status.get(status, {"reason": "because"})
     return GateResult(tuple(GateId)[number - 1], status, "1 case", **{**defaults, **fields})
 
 
@@ -94,9 +95,7 @@ def test_any_case_survives_json(case: CaseRecord) -> None:
         ((GateStatus.NOT_APPLICABLE,) * 12, Outcome.UNDECIDED),
     ],
 )
-def test_outcome_follows_from_the_gates(
-    statuses: tuple[GateStatus, ...], outcome: Outcome
-) -> None:
+def test_outcome_follows_from_the_gates(statuses: tuple[GateStatus, ...], outcome: Outcome) -> None:
     assert verdict(*statuses).outcome is outcome
 
 
