@@ -2,27 +2,50 @@
 
 The low-bit probe: fp32 inputs whose lowest mantissa bits carry the answer. TF32 (10 mantissa bits)
 and bf16 (7) cannot hold them, so a kernel that silently computes in less lands near what the *cut*
-inputs would give, and far from the truth by fp32's measure.
+inputs would give, and far from the truth by fp32's measure. Likewise fp64 against fp32, and 64-bit
+integers against anything narrower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Final
 
 import torch
 
+from verifier.contract import DomainKind, Input, ReductionKind
 from verifier.gate import Finding, failed, not_applicable, passed
-from verifier.records import CaseRecord, GateId, GateInfo
+from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench, Tensors
-from verifier.referee.probes import tiny_dims
+from verifier.referee.generator import Stream
+from verifier.referee.probes import float_inputs, tiny_dims
 from verifier.subject import Arg, ReplyKind, Subject
 
 TF32_BITS: Final = 13
 """Mantissa bits of fp32 that TF32 drops."""
 
 SMALL: Final = 1024
+
+UNIT: Final = {torch.float32: 2.0**-22, torch.float64: 2.0**-44}
+"""Rounding that an honest kernel may add to eager's, relative to the greatest value."""
+
+TELLING: Final = 16.0
+"""Cut inputs must do this many times the harm of honest rounding, or the probe says nothing."""
+
+NO_TENSOR_CORES: Final = (
+    "the interpreter multiplies in full fp32; whether tl.dot uses TF32 shows on a GPU only"
+)
+
+
+class Probe(StrEnum):
+    """What a case asks."""
+
+    WORKS = "works"
+    LOW_BITS = "low bits"
+    WIDE_INTEGERS = "wide integers"
+    TENSOR_CORES = "tensor cores"
 
 
 class Dtypes:
@@ -37,45 +60,81 @@ class Dtypes:
     self_check = True
 
     def applies(self, bench: Bench) -> str | None:
-        """Always: outputs have a dtype, whatever the task."""
-        return None
+        """Not to random draws, whose values mean nothing one by one."""
+        return "draws random numbers" if bench.contract.behaviour.random else None
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
-        """One case per dtype assignment, then the low-bit probe where an input is fp32."""
+        """One case per dtype assignment, then the probes that its dtypes call for."""
         dims = tiny_dims(bench, SMALL)
         for dtypes in bench.contract.dtype_assignments():
-            kind = "/".join(dtypes.values()) or "fixed dtypes"
-            yield bench.case(self.info.id, kind, dims=dims, dtypes=dtypes, probe=False)
-            if _probed(bench, dtypes):
-                for fill in ("low_bits", "normal"):
-                    label = f"low bits of {kind}, {fill}"
-                    yield bench.case(
-                        self.info.id, label, dims=dims, dtypes=dtypes, fill=fill, probe=True
-                    )
+            for label, fill, probe in _trials(bench, dtypes):
+                kind = "/".join(dtypes.values()) or "fixed dtypes"
+                yield bench.case(
+                    self.info.id,
+                    f"{label} {kind}".strip(),
+                    dims=dims,
+                    dtypes=dtypes,
+                    fill=fill,
+                    probe=probe.value,
+                )
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         """Right dtype and values; for the probe, nearer to the truth than cut inputs would be."""
+        probe = Probe(case.params["probe"])
+        if probe is Probe.TENSOR_CORES:
+            return not_applicable(NO_TENSOR_CORES)
         args = bench.args(case)
+        if probe is Probe.WIDE_INTEGERS:
+            _widen(bench, case, args)
         reply = subject.call(args)
         if reply.kind is ReplyKind.RAISED:
             return failed(f"refuses a declared dtype: {reply.detail.splitlines()[0][:120]}")
         outputs = bench.results(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
-        if not case.params["probe"]:
-            return bench.compare(case, args, outputs)
-        return _not_cut(bench, args, outputs)
+        if probe is Probe.LOW_BITS:
+            return _not_cut(bench, args, outputs)
+        return bench.compare(case, args, outputs)
 
 
 GATE: Final = Dtypes()
 
 
-def _probed(bench: Bench, dtypes: dict[str, str]) -> bool:
-    contract = bench.contract
-    if contract.behaviour.allow_tf32:
-        return False
-    named = [contract.dtype(item, dtypes) for item in contract.tensors]
-    return "float32" in named[: len(contract.inputs)] and "float32" in named
+def _trials(bench: Bench, dtypes: Mapping[str, str]) -> Iterator[tuple[str, str, Probe]]:
+    """(label, fill, probe) of each case for one assignment."""
+    yield "", "normal", Probe.WORKS
+    contract, behaviour = bench.contract, bench.contract.behaviour
+    taken = {contract.dtype(item, dtypes) for item in float_inputs(bench, dtypes)}
+    given = {contract.dtype(out, dtypes) for out in contract.outputs}
+    single = "float32" in taken & given and not behaviour.allow_tf32
+    if single or "float64" in taken & given:
+        for fill in ("low_bits", "normal"):
+            yield f"low bits, {fill.replace('_', ' ')} values,", fill, Probe.LOW_BITS
+    if _wide_inputs(bench, dtypes):
+        yield "beyond 32 bits,", "normal", Probe.WIDE_INTEGERS
+    multiplies = any(r.kind is ReductionKind.DOT for r in behaviour.reductions)
+    if single and multiplies and bench.mode is DeviceMode.CPU_INTERPRET:
+        yield "TF32 in tl.dot,", "normal", Probe.TENSOR_CORES
+
+
+def _wide_inputs(bench: Bench, dtypes: Mapping[str, str]) -> list[Input]:
+    """Inputs of 64-bit integers that may take any value."""
+    return [
+        item
+        for item in bench.contract.inputs
+        if bench.contract.dtype(item, dtypes) == "int64"
+        and item.domain.kind is DomainKind.REAL
+        and not item.domain.bounded
+    ]
+
+
+def _widen(bench: Bench, case: CaseRecord, args: list[Arg]) -> None:
+    """Add multiples of 2**40 to 64-bit integers: neither int32 nor fp32 holds the sums."""
+    for item in _wide_inputs(bench, case.dtypes):
+        value = bench.named(args)[item.name]
+        assert isinstance(value, torch.Tensor)  # noqa: S101 - inputs are tensors
+        high = Stream(case.seed, "widen", item.name).integers(-8, 9, value.numel())
+        value += torch.from_numpy(high).reshape(value.shape) << 40
 
 
 def cut_to_tf32(tensor: torch.Tensor) -> torch.Tensor:
@@ -86,10 +145,16 @@ def cut_to_tf32(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _cut_args(args: Sequence[Arg]) -> list[Arg]:
-    return [
-        cut_to_tf32(arg) if isinstance(arg, torch.Tensor) and arg.dtype is torch.float32 else arg
-        for arg in args
-    ]
+    """fp32 as TF32 holds it, fp64 as fp32 holds it, all else as it is."""
+    cut: list[Arg] = []
+    for arg in args:
+        if isinstance(arg, torch.Tensor) and arg.dtype is torch.float32:
+            cut.append(cut_to_tf32(arg))
+        elif isinstance(arg, torch.Tensor) and arg.dtype is torch.float64:
+            cut.append(arg.float().double())
+        else:
+            cut.append(arg)
+    return cut
 
 
 def _not_cut(bench: Bench, args: Sequence[Arg], outputs: Tensors) -> Finding:
@@ -101,17 +166,20 @@ def _not_cut(bench: Bench, args: Sequence[Arg], outputs: Tensors) -> Finding:
     for output, truth, reference, other, got in zip(
         bench.contract.outputs, golden, eager.outputs, cut, outputs, strict=True
     ):
-        if got.dtype is not torch.float32 or not got.numel() or not bool(truth.isfinite().all()):
+        if got.dtype not in UNIT or not got.numel() or not bool(truth.isfinite().all()):
             continue
-        scale = float(truth.abs().max())
-        floor = float((reference.double() - truth).abs().max()) + 2.0**-22 * scale
-        damage = float((other - truth).abs().max())
-        if damage <= 16 * floor:
+        honest = _error(reference, truth) + UNIT[got.dtype] * float(truth.abs().max())
+        damage = _error(other, truth)
+        if damage <= TELLING * honest:
             continue
         telling = True
-        error = float((got.double() - truth).abs().max())
-        if not error < (floor * damage) ** 0.5 * 2:
-            detail = f"{output.name} is off by {error:.3g}, as if fp32 had been cut down: fp32"
-            detail += f" gives {floor:.3g}, TF32 {damage:.3g}"
+        error = _error(got, truth)
+        if not error < 2 * (honest * damage) ** 0.5:
+            detail = f"{output.name} is off by {error:.3g}, as if the inputs had been cut down:"
+            detail += f" an honest kernel is off by {honest:.3g}, cut inputs by {damage:.3g}"
             return replace(failed(detail), output=output.name)
     return passed() if telling else not_applicable("the low bits do not reach the outputs")
+
+
+def _error(values: torch.Tensor, truth: torch.Tensor) -> float:
+    return float((values.double() - truth).abs().max())

@@ -1,34 +1,53 @@
 """Gate 6, accumulation precision: sums are carried in at least fp32.
 
-The cancellation-integer probe: +C, a one in each block, -C, all else zero. Every partial sum is an
-integer below 2**24, so any order of fp32 additions is exact; fp16 and bf16 lose the ones beside C.
-The block-aware order catches a narrow carry between wide blocks, permutations catch trees.
+The cancellation-integer probe: +C, ones here and there, -C. Every partial sum is an integer below
+2**24, so any order of fp32 additions is exact; fp16 and bf16 lose the ones beside C. Each row has
+the terms in another order: opening blocks (a narrow carry between wide blocks), permuted (trees),
+and dense. Where terms enter squared or exponentiated they cannot cancel: there one large term
+stands against many that are below half a unit of a narrow sum's last place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import torch
 
 from verifier.contract import DomainKind, Reduction, ReductionKind
 from verifier.gate import Finding, not_applicable
-from verifier.records import CaseRecord, GateId, GateInfo
-from verifier.referee.bench import Bench
-from verifier.referee.compare import bitwise, worst
+from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
+from verifier.referee.bench import Bench, Tensors
+from verifier.referee.compare import Rule, bitwise, check_output, worst
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import torch_dtype
 from verifier.referee.probes import float_inputs, judged_dtypes
 from verifier.subject import Arg, Subject
 
 BIG: Final = 4096.0
-LENGTH: Final = 4096
+LENGTHS: Final[Mapping[DeviceMode, tuple[int, ...]]] = {
+    DeviceMode.CPU_INTERPRET: (4096, 256),
+    DeviceMode.CUDA: (1 << 16, 4096, 256),
+}
+"""Numbers of terms. Powers of two, so that a mean divides exactly."""
+ROWS: Final = 4
+"""Sums side by side in one call, each with its terms in another order."""
 BLOCK: Final = 64
 SHORTEST: Final = 16
 """A shorter sum has no room for the probe."""
 
-ORDERS: Final = ("blocks", "permuted 1", "permuted 2", "permuted 3")
+ORDERS: Final = (
+    "blocks",
+    "permuted 1",
+    "dense",
+    "permuted 2",
+    "wide blocks",
+    "dense permuted",
+    "permuted 3",
+    "permuted 4",
+)
+SOFT_ORDERS: Final = ("dense", "blocks", "dense permuted", "blocks permuted")
+"""For terms that cannot cancel. "equal" goes alone, for its answers are of another magnitude."""
 EXACT: Final = frozenset(
     {
         ReductionKind.SUM,
@@ -40,9 +59,12 @@ EXACT: Final = frozenset(
 )
 """Kinds in which the terms come through unchanged, so that the answer is exact."""
 
-ROOT_BIG: Final = 64.0
+SMALL_ROOT: Final = 2.0**-6
+"""Squared it is 2**-12, a quarter of fp16's last place beside 1."""
 FAR_BELOW: Final = -9.0
 """Logits this far below the greatest: each adds 1.2e-4 to a sum of about one."""
+ABSENT: Final = -200.0
+"""A logit that adds nothing, in any dtype."""
 
 
 class Accumulation:
@@ -66,24 +88,42 @@ class Accumulation:
         return None
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
-        """Each declared sum, in each floating dtype judged here, in several orders of its terms."""
+        """Each declared sum, in each dtype judged here, long and (once) short, in all orders."""
         for number, reduction in enumerate(bench.contract.behaviour.reductions):
-            dims = _long_dims(bench, reduction)
-            for dtypes in judged_dtypes(bench):
+            sizes = _long_dims(bench, reduction)
+            for place, dtypes in enumerate(judged_dtypes(bench)):
                 if not float_inputs(bench, dtypes):
                     continue
-                for order in _orders(reduction):
-                    kind = "/".join(dtypes.values()) or "fixed dtypes"
-                    label = f"{reduction.kind.value} over {reduction.dim}, {kind}, {order}"
-                    yield bench.case(
-                        self.info.id,
-                        label,
-                        dims=dims,
-                        dtypes=dtypes,
-                        fill="ones",
-                        reduction=number,
-                        order=order,
-                    )
+                shorter = reduction.kind in EXACT and place == 0
+                for length, dims in list(sizes.items())[: None if shorter else 1]:
+                    yield from self._orders(bench, number, dims, dtypes, length)
+
+    def _orders(
+        self,
+        bench: Bench,
+        number: int,
+        dims: Mapping[str, int],
+        dtypes: Mapping[str, str],
+        length: int,
+    ) -> Iterator[CaseRecord]:
+        """All orders: as many a call as there are sums side by side."""
+        reduction = bench.contract.behaviour.reductions[number]
+        kinds = "/".join(dtypes.values()) or "fixed dtypes"
+        for orders in _grouped(reduction, _sums(bench, dims, reduction)):
+            name = f"{reduction.kind.value} of {length} over {reduction.dim}, {kinds}: {orders[0]}"
+            for carrier in _carriers(reduction):
+                alone = {**_base(bench, reduction, 1), reduction.dim: length}
+                small = orders == ("equal",) and bench.contract.allows(alone)
+                yield bench.case(
+                    self.info.id,
+                    name + (f", terms in {carrier}" if carrier != reduction.inputs[0] else ""),
+                    dims=alone if small else dims,
+                    dtypes=dtypes,
+                    fill="ones",
+                    reduction=number,
+                    orders=list(orders),
+                    terms_in=carrier,
+                )
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         """Bit-equality with the exact answer where the terms come through, else the comparator."""
@@ -91,84 +131,146 @@ class Accumulation:
         length = case.dims[reduction.dim]
         if length < SHORTEST:
             return not_applicable(f"{length} terms are too few to lose any")
+        if not _holds(bench, case):
+            return not_applicable("the input's dtype cannot hold the probe")
         args = _probe_args(bench, case, reduction)
         reply = subject.call(args)
-        outputs = bench.results(case, args, reply)
+        outputs = bench.refused(reply) or bench.results(case, args, reply)
         if isinstance(outputs, Finding):
-            return bench.refused(reply) or outputs
-        if case.params["order"] == "equal" or reduction.kind in EXACT:
-            return _exactly(bench, args, outputs)
-        return bench.compare(case, args, outputs)
+            return outputs
+        if reduction.kind not in EXACT:
+            return _closely(bench, args, outputs)
+        if reduction.kind is ReductionKind.MEAN and length & (length - 1):
+            return _closely(bench, args, outputs)
+        return _exactly(bench, args, outputs)
 
 
 GATE: Final = Accumulation()
 
 
-def _orders(reduction: Reduction) -> tuple[str, ...]:
-    if reduction.kind is ReductionKind.SOFTMAX:
-        return ("equal", "first", "permuted 1")
-    if reduction.kind is ReductionKind.SUM_OF_SQUARES:
-        return ("blocks", "permuted 1")
-    return ORDERS
+def _grouped(reduction: Reduction, sums: int) -> list[tuple[str, ...]]:
+    """The orders to try, as many a call as there are sums side by side."""
+    exact = reduction.kind in EXACT
+    every = ORDERS if exact else SOFT_ORDERS
+    groups = [every[start : start + sums] for start in range(0, len(every), sums)]
+    return groups if exact else [*groups, ("equal",)]
 
 
-def _long_dims(bench: Bench, reduction: Reduction) -> dict[str, int]:
-    """The sum as long as the contract and the device allow (a power of two), all else small."""
-    small = {
+def _carriers(reduction: Reduction) -> tuple[str, ...]:
+    """Which input holds the terms: either factor of a product."""
+    return reduction.inputs[:2] if reduction.kind is ReductionKind.DOT else reduction.inputs[:1]
+
+
+def _holds(bench: Bench, case: CaseRecord) -> bool:
+    spec = bench.contract.input(case.params["terms_in"])
+    dtype = torch_dtype(bench.contract.dtype(spec, case.dtypes))
+    return dtype.is_floating_point and torch.finfo(dtype).max > 2 * BIG
+
+
+def _long_dims(bench: Bench, reduction: Reduction) -> dict[int, dict[str, int]]:
+    """Long and short sums (powers of two within the contract), a few side by side, all else small.
+
+    Where the contract allows none of the lengths, the greatest power of two that it does allow, and
+    failing that the usual sizes.
+    """
+    found: dict[int, dict[str, int]] = {}
+    for length in LENGTHS[bench.mode]:
+        dims = _greatest(bench, reduction, length)
+        if dims is not None:
+            found.setdefault(dims[reduction.dim], dims)
+    if not found:
+        usual = bench.small_dims()
+        found[usual[reduction.dim]] = usual
+    return found
+
+
+def _greatest(bench: Bench, reduction: Reduction, length: int) -> dict[str, int] | None:
+    bases = [_base(bench, reduction, rows) for rows in (ROWS, 1)] + [bench.small_dims()]
+    while length >= SHORTEST and not bench.contract.behaviour.fixed_shape:
+        for base in bases:
+            dims = {**base, reduction.dim: length}
+            if bench.contract.allows(dims) and bench.elements(dims) <= bench.budget:
+                return dims
+        length //= 2
+    return None
+
+
+def _base(bench: Bench, reduction: Reduction, rows: int) -> dict[str, int]:
+    """The smallest sizes, but ``rows`` sums side by side where a dim of the op allows it."""
+    dims = {
         name: min((c for c in dim.candidates if c > 0), default=dim.usual)
         for name, dim in bench.contract.dims.items()
     }
-    base = small if bench.contract.allows(small) else bench.small_dims()
-    length = LENGTH
-    while length >= SHORTEST:
-        dims = {**base, reduction.dim: length}
-        if bench.contract.allows(dims) and bench.elements(dims) <= bench.budget:
-            return dims
-        length //= 2
-    return base
+    for name, dim in bench.contract.dims.items():
+        trial = {**dims, name: rows}
+        if name == reduction.dim or not dim.allows(rows) or dims[name] >= rows:
+            continue
+        if bench.contract.satisfied(trial) and _sums(bench, trial, reduction) >= rows:
+            return trial
+    return dims
 
 
-def _terms(case: CaseRecord, kind: ReductionKind, length: int) -> torch.Tensor:
-    """The probe's terms in the order that the case names, as fp64."""
-    order: str = case.params["order"]
-    if order == "equal":
-        return torch.zeros(length, dtype=torch.float64)
+def _sums(bench: Bench, dims: Mapping[str, int], reduction: Reduction) -> int:
+    """How many sums lie side by side in the input that holds the terms."""
+    spec = bench.contract.input(reduction.inputs[0])
+    size = 1
+    for extent in bench.contract.shape(spec, dims):
+        size *= extent
+    return max(1, min(size // max(dims[reduction.dim], 1), len(ORDERS)))
+
+
+def _terms(case: CaseRecord, kind: ReductionKind, order: str, length: int) -> torch.Tensor:
+    """One sum's terms in the named order, as fp64."""
+    block = max(2, min(4 * BLOCK if order == "wide blocks" else BLOCK, length // 8))
     if kind is ReductionKind.SOFTMAX:
-        terms = torch.full((length,), FAR_BELOW, dtype=torch.float64)
-        terms[0] = 0.0
+        large, small, absent = 0.0, FAR_BELOW, ABSENT
+    elif kind is ReductionKind.SUM_OF_SQUARES:
+        large, small, absent = 1.0, SMALL_ROOT, 0.0
     else:
-        block = max(2, min(BLOCK, length // 8))
-        terms = torch.zeros(length, dtype=torch.float64)
-        terms[::block] = 1.0
-        squared = kind is ReductionKind.SUM_OF_SQUARES
-        terms[0] = ROOT_BIG if squared else BIG
-        if not squared:
-            terms[(length - 1) // block * block] = -BIG
-    if order.startswith("permuted"):
+        large, small, absent = BIG, 1.0, 0.0
+    if order == "equal":
+        return torch.full((length,), large, dtype=torch.float64)
+    dense = order.startswith("dense")
+    terms = torch.full((length,), small if dense else absent, dtype=torch.float64)
+    terms[::block] = small
+    terms[1] = small
+    if kind not in EXACT:
+        terms[1::block] = small
+    terms[0] = large
+    if kind in EXACT:
+        terms[(length - 1) // block * block] = -large
+    if "permuted" in order:
         places = Stream(case.seed, "terms", order).permutation(length)
         terms = terms[torch.from_numpy(places)]
     return terms
 
 
 def _probe_args(bench: Bench, case: CaseRecord, reduction: Reduction) -> list[Arg]:
-    """Ones everywhere, the terms along the summed axis of the first input, colliding indices."""
+    """Ones everywhere, the terms along the summed axis of their input, colliding indices."""
     args = bench.args(case)
     for item in bench.contract.inputs:
         place = bench.position(item.name)
         arg = args[place]
-        if item.name == reduction.inputs[0] and isinstance(arg, torch.Tensor):
+        assert isinstance(arg, torch.Tensor)  # noqa: S101 - inputs are tensors
+        if item.name == case.params["terms_in"]:
             axis = bench.contract.axes(item, reduction.dim)[-1]
-            terms = _terms(case, reduction.kind, case.dims[reduction.dim])
-            view = [1] * arg.dim()
-            view[axis] = -1
-            dtype = torch_dtype(bench.contract.dtype(item, case.dtypes))
-            args[place] = terms.reshape(view).expand(arg.shape).to(dtype).contiguous()
-        elif item.domain.kind is DomainKind.INDEX and isinstance(arg, torch.Tensor):
+            args[place] = _filled(case, reduction.kind, arg, axis)
+        elif item.domain.kind is DomainKind.INDEX:
             args[place] = torch.full_like(arg, int(arg.min()) if arg.numel() else 0)
     return args
 
 
-def _exactly(bench: Bench, args: list[Arg], outputs: tuple[torch.Tensor, ...]) -> Finding:
+def _filled(case: CaseRecord, kind: ReductionKind, blank: torch.Tensor, axis: int) -> torch.Tensor:
+    """A tensor like ``blank`` whose sums along ``axis`` take the case's orders in turn."""
+    length = blank.shape[axis]
+    orders = [_terms(case, kind, order, length) for order in case.params["orders"]]
+    sums = blank.numel() // max(length, 1)
+    rows = torch.stack([orders[row % len(orders)] for row in range(sums)])
+    moved = blank.movedim(axis, -1)
+    return rows.reshape(moved.shape).movedim(-1, axis).to(blank.dtype).contiguous()
+
+
+def _exactly(bench: Bench, args: list[Arg], outputs: Tensors) -> Finding:
     """Every output has the bits of golden rounded once to its dtype."""
     golden = bench.golden(args)
     if isinstance(golden, str):
@@ -180,3 +282,13 @@ def _exactly(bench: Bench, args: list[Arg], outputs: tuple[torch.Tensor, ...]) -
             for output, truth, got in zip(bench.contract.outputs, golden, outputs, strict=True)
         ]
     )
+
+
+def _closely(bench: Bench, args: list[Arg], outputs: Tensors) -> Finding:
+    """The default comparator, whatever tolerance the contract has: the probe is made for it."""
+    golden, eager = bench.golden(args), bench.eager(args)
+    if isinstance(golden, str) or not eager.returned:
+        return not_applicable(f"the reference refuses this input: {golden} {eager.detail}")
+    trials = zip(bench.contract.outputs, golden, eager.outputs, outputs, strict=True)
+    rule = Rule(bench.rule_factor)
+    return worst([check_output(out.name, gold, ref, got, rule) for out, gold, ref, got in trials])

@@ -1,0 +1,37 @@
+# task: tests/gates/tasks/row_softmax
+"""The same softmax with one tile width for all calls."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    top = tl.full((BLOCK,), -float("inf"), tl.float32)
+    for start in range(0, n, BLOCK):
+        mask = start + i < n
+        x = tl.load(x_ptr + row * n + start + i, mask=mask, other=-float("inf")).to(tl.float32)
+        top = tl.where(x <= top, top, x)
+    peak = tl.max(top, axis=0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        mask = start + i < n
+        x = tl.load(x_ptr + row * n + start + i, mask=mask, other=-float("inf")).to(tl.float32)
+        total += tl.exp(x - peak)
+    whole = tl.sum(total, axis=0)
+    for start in range(0, n, BLOCK):
+        mask = start + i < n
+        x = tl.load(x_ptr + row * n + start + i, mask=mask, other=-float("inf")).to(tl.float32)
+        tl.store(y_ptr + row * n + start + i, tl.exp(x - peak) / whole, mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=64)
+    return y

@@ -1,0 +1,26 @@
+# task: tests/gates/tasks/row_softmax
+"""Refuses, in words, the row lengths that it is not made for."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[1] > 256:
+        raise ValueError("rows longer than 256 are not supported")
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
+    block = triton.next_power_of_2(x.shape[1])
+    softmax_kernel[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=block)
+    return y

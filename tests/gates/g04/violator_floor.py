@@ -1,0 +1,33 @@
+# task: tests/gates/tasks/matmul
+"""A matrix product whose loop runs floor(K / BLOCK_K) times: the tail of K is dropped."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, TILE: tl.constexpr, BLOCK_K: tl.constexpr):
+    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    depth = tl.arange(0, BLOCK_K)
+    acc = tl.zeros((TILE, TILE), tl.float32)
+    for step in range(k // BLOCK_K):
+        at = step * BLOCK_K + depth
+        a_mask = (rows[:, None] < m) & (at[None, :] < k)
+        b_mask = (at[:, None] < k) & (cols[None, :] < n)
+        a = tl.load(a_ptr + rows[:, None] * k + at[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + at[:, None] * n + cols[None, :], mask=b_mask, other=0.0)
+        acc += tl.dot(a, b, input_precision="ieee")
+    mask = (rows[:, None] < m) & (cols[None, :] < n)
+    tl.store(c_ptr + rows[:, None] * n + cols[None, :], acc, mask=mask)
+
+
+def run(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    grid = (triton.cdiv(m, 32), triton.cdiv(n, 32))
+    matmul_kernel[grid](a.contiguous(), b.contiguous(), c, m, n, k, TILE=32, BLOCK_K=32)
+    return c
