@@ -12,9 +12,8 @@ def embedding_bwd_kernel(g_ptr, i_ptr, y_ptr, T, V, D, BV: tl.constexpr, BD: tl.
     acc = tl.zeros((BV, BD), dtype=g_ptr.dtype.element_ty)
     for t in range(0, T):
         index = tl.load(i_ptr + t)
-        g = tl.load(g_ptr + t.to(tl.int64) * D + d, mask=d < D, other=0.0).to(
-            g_ptr.dtype.element_ty
-        )
+        g = tl.load(g_ptr + d, mask=d < D, other=0.0).to(g_ptr.dtype.element_ty)
+        g_ptr += D
         acc = tl.where(v == index, acc + g, acc)
     tl.store(y_ptr + v * D + d, acc.to(y_ptr.dtype.element_ty), mask=(v < V) & (d < D))
 

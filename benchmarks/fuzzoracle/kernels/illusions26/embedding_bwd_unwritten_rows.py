@@ -13,7 +13,8 @@ def embedding_bwd_kernel(g_ptr, i_ptr, y_ptr, T, V, D, BV: tl.constexpr, BD: tl.
     named = tl.zeros((BV, 1), dtype=tl.int32)
     for t in range(0, T):
         index = tl.load(i_ptr + t)
-        g = tl.load(g_ptr + t.to(tl.int64) * D + d, mask=d < D, other=0.0).to(tl.float32)
+        g = tl.load(g_ptr + d, mask=d < D, other=0.0).to(tl.float32)
+        g_ptr += D
         acc = tl.where(v == index, acc + g, acc)
         named = tl.where(v == index, 1, named)
     tl.store(
