@@ -18,6 +18,7 @@ from kernelhub.accounts.services import node_token_create, token_create, user_ro
 from kernelhub.core.models import Run, Task
 from tests import factories as make
 from tests.api.caller import Caller
+from tests.api.conftest import caller
 
 pytestmark = pytest.mark.django_db
 
@@ -188,3 +189,17 @@ def test_a_view_that_names_no_scope_is_closed(rf: Any) -> None:
             return Response({})
 
     assert Forgotten.as_view()(rf.get("/")).status_code == 401
+
+
+def test_a_token_reads_private_results_only_with_the_scope_for_it(
+    alice: User, settings: Any
+) -> None:
+    settings.KERNELHUB_PUBLIC_READ = False
+    assert caller(alice, frozenset({Scope.RUNS_WRITE})).get("runs").status_code == 403
+    assert caller(alice, frozenset({Scope.RUNS_READ})).get("runs").status_code == 200
+
+
+def test_a_token_that_only_reads_does_not_write(alice: User, body: dict[str, Any]) -> None:
+    reader = caller(alice, frozenset({Scope.RUNS_READ}))
+    assert reader.submit(body).status_code == 403
+    assert reader.get("tokens").status_code == 403
