@@ -1,4 +1,4 @@
-"""Services of the fleet that need more than core: a node with its token, the demo campaign."""
+"""Services of the fleet: the demo campaign, which judges a suite's corpus on one capability."""
 
 from __future__ import annotations
 
@@ -6,35 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from django.db import transaction
 from django.db.models import Q
 
-from kernelhub.accounts.models import ApiToken
-from kernelhub.accounts.services import node_token_create, token_revoke
 from kernelhub.core import services, suites
 from kernelhub.core.choices import ACTIVE, VerdictSource
-from kernelhub.core.models import Campaign, Kernel, Node, Run, Task
+from kernelhub.core.models import Campaign, Kernel, Run, Task
 from verifier.records import GATE_SET_VERSION, VERIFIER_VERSION
 
+DEMO_SLUG: Final = "demo"
 DEMO_SEED: Final = 20_261_130
 """Fixed, so that two machines that show the demo show the same inputs."""
-
-
-@transaction.atomic
-def node_admit(*, name: str, rotate: bool = False) -> str:
-    """The text of a new token for the node of that name, which is made if it is new."""
-    node, _ = Node.objects.get_or_create(name=name)
-    if rotate:
-        for token in ApiToken.objects.filter(node=node, revoked_at=None):
-            token_revoke(token=token)
-    return node_token_create(node=node).text
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
     """The demo campaign, the runs just launched, and how many kernels had their verdict."""
 
-    campaign: Campaign | None
+    campaign: Campaign
     launched: tuple[Run, ...]
     judged: int
 
@@ -49,15 +37,12 @@ def demo_launch(*, suite_slug: str, queue: str, group: str = "") -> Demo:
     kernels = corpus_register(suite_slug=suite_slug, group=group)
     settled = _settled(kernels, queue)
     missing = [kernel for kernel in kernels if kernel.pk not in settled]
-    slug = f"demo-{suite_slug}-{queue or 'any'}"
+    title = f"Demo: the {suite_slug} corpus"
     if not missing:
-        return Demo(Campaign.objects.filter(slug=slug).first(), (), len(kernels))
+        campaign, _ = Campaign.objects.get_or_create(slug=DEMO_SLUG, defaults={"title": title})
+        return Demo(campaign, (), len(kernels))
     campaign, runs = services.campaign_launch(
-        slug=slug,
-        title=f"Demo: the {suite_slug} corpus on {queue or 'any node'}",
-        kernels=missing,
-        queues=[queue],
-        seed=DEMO_SEED,
+        slug=DEMO_SLUG, title=title, kernels=missing, queues=[queue], seed=DEMO_SEED
     )
     return Demo(campaign, tuple(runs), len(kernels) - len(missing))
 

@@ -29,8 +29,11 @@ class Command(BaseCommand):
 
 
 def _document(demo: Demo) -> dict[str, object]:
-    campaign = str(demo.campaign.pk) if demo.campaign else None
-    return {"campaign": campaign, "launched": len(demo.launched), "judged": demo.judged}
+    return {
+        "campaign": str(demo.campaign.pk),
+        "launched": len(demo.launched),
+        "judged": demo.judged,
+    }
 
 
 def _sentence(demo: Demo) -> str:

@@ -1,0 +1,117 @@
+"""Stands in for ``python -m verifier serve``: the protocol without torch.
+
+What it does with a job is written in the kernel: ``ACCEPT``, ``REJECT``, ``HANG`` (until it is
+cancelled), ``DEAF`` (hangs and ignores the cancel), ``CRASH``, ``GARBAGE``, ``BAD-TASK``,
+``BROKEN`` or ``CHATTY``. Its arguments: the folder of tests/, then modes ``never-ready`` or
+``dies``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import queue
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from verifier import records
+
+ENVIRONMENT = records.Environment(
+    records.DeviceMode.CPU_INTERPRET, "fake", "cpu-0", "3.11", "", "", "", "linux", "none"
+)
+
+
+def say(job: str, event: str, payload: Any) -> None:
+    sys.stdout.write(json.dumps({"id": job, "t": 0.0, "event": event, "payload": payload}) + "\n")
+    sys.stdout.flush()
+
+
+def gate(gate_id: records.GateId, *, fail: bool) -> records.GateResult:
+    if not fail:
+        return records.GateResult(gate_id, records.GateStatus.PASS, "agrees", passed=1)
+    case = records.CaseRecord("n=1", {"n": 1}, {}, "normal", 1)
+    found = records.Counterexample(case, "differs", (records.CallDigest("a", "b"),))
+    return records.GateResult(
+        gate_id,
+        records.GateStatus.FAIL,
+        "differs",
+        reason="differs",
+        failed=1,
+        counterexample=found,
+    )
+
+
+def verdict(job: dict[str, Any], source: str, *, fail: bool) -> dict[str, Any]:
+    contract = json.loads((Path(job["task"]) / "task.json").read_text())
+    reference = (Path(job["task"]) / "reference.py").read_text()
+    canonical = json.dumps(contract, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(f"{canonical}\0{reference}".encode()).hexdigest()
+    gates = tuple(gate(one, fail=fail and one.value == "G1") for one in records.GateId)
+    for result in gates:
+        say(job["id"], "gate", records.to_json(result))
+    sha256 = hashlib.sha256(source.encode()).hexdigest()
+    kernel = records.KernelRef(sha256, job["entry"], records.Language.TORCH, source)
+    loose = records.LooseResult(True, 5, 1e-2, 1e-2, {}, {})
+    whole = records.Verdict(
+        records.TaskRef("t", digest), kernel, job["seed"], gates, loose, ENVIRONMENT, "now", 1.0
+    )
+    return records.to_json(whole)
+
+
+def judge(job: dict[str, Any], cancels: queue.Queue[str]) -> None:
+    source = Path(job["kernel"]).read_text()
+    say(job["id"], "started", {"task": "t", "kernel": "k", "device": "fake"})
+    if "HANG" in source:
+        while cancels.get() != job["id"]:
+            pass
+        return say(job["id"], "cancelled", {})
+    if "DEAF" in source:
+        time.sleep(600)
+    if "CRASH" in source:
+        sys.stderr.write("the device fell off the bus\n")
+        sys.exit(9)
+    if "GARBAGE" in source:
+        sys.stdout.write("this is no JSON\n")
+        sys.stdout.flush()
+        time.sleep(600)
+    if "BAD-TASK" in source:
+        return say(job["id"], "error", {"message": "bad task", "advice": "mend", "kind": "task"})
+    if "BROKEN" in source:
+        return say(job["id"], "error", {"message": "no GPU", "kind": "infrastructure"})
+    if "CHATTY" in source:
+        for number in range(5000):
+            say(job["id"], "log", {"source": "kernel", "text": f"line {number} " + "x" * 10_000})
+    return say(job["id"], "verdict", verdict(job, source, fail="REJECT" in source))
+
+
+def read(jobs: queue.Queue[dict[str, Any] | None], cancels: queue.Queue[str]) -> None:
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "cancel" in message:
+            cancels.put(message["cancel"])
+        else:
+            jobs.put(message)
+    jobs.put(None)
+    cancels.put("")
+
+
+def main() -> None:
+    if "never-ready" in sys.argv:
+        time.sleep(600)
+    if "dies" in sys.argv:
+        sys.stderr.write("no torch here\n")
+        sys.exit(3)
+    jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    cancels: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=read, args=(jobs, cancels), daemon=True).start()
+    say("", "ready", records.to_json(ENVIRONMENT))
+    while (job := jobs.get()) is not None:
+        judge(job, cancels)
+
+
+main()
