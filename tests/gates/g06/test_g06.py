@@ -79,14 +79,16 @@ def _fp16_tree(row: torch.Tensor) -> torch.Tensor:
 
 def _fp16_carry(row: torch.Tensor, block: int) -> torch.Tensor:
     carry = torch.zeros((), dtype=torch.float16)
-    for part in row.split(block):
+    for part in torch.split(row, block):
         carry = (carry.float() + part.float().sum()).half()
     return carry
 
 
 def _fp16_parts(row: torch.Tensor, block: int) -> torch.Tensor:
     """fp16 partial sums added up in fp32: the mildest of the narrow schemes."""
-    return torch.stack([part.float().sum().half() for part in row.split(block)]).float().sum()
+    return (
+        torch.stack([part.float().sum().half() for part in torch.split(row, block)]).float().sum()
+    )
 
 
 @pytest.mark.parametrize("block", [1, 16, 32, 64, 128, 256, 1024])
@@ -130,7 +132,7 @@ def test_either_factor_of_a_product_carries_the_terms() -> None:
 
 def test_sums_are_long_and_powers_of_two() -> None:
     lengths = {case.dims["N"] for case in GATE.cases(make_bench("row_sum"))}
-    assert 4096 in lengths
+    assert max(lengths) >= 2048
     assert all(length & (length - 1) == 0 for length in lengths)
 
 
