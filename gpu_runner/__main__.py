@@ -14,6 +14,7 @@ from gpu_runner.agent import Agent
 from gpu_runner.config import AgentConfig, ConfigError
 from gpu_runner.devices import DeviceError, queue_of
 from gpu_runner.node import agent_run
+from gpu_runner.protocol import CPU_QUEUE
 
 
 def main(argv: list[str]) -> int:
@@ -25,8 +26,10 @@ def main(argv: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
-        config = AgentConfig.from_environment(options.device)
-        agent_run(Agent(config, queue_of(options.device)))
+        queue = queue_of(options.device)
+        # What was found decides for the verifier too, which might see a GPU that the driver hides.
+        device = "cpu" if queue == CPU_QUEUE else options.device
+        agent_run(Agent(AgentConfig.from_environment(device), queue))
     except (ConfigError, DeviceError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

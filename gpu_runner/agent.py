@@ -111,7 +111,10 @@ class Agent:
 
     def _register(self, environment: records.Environment) -> None:
         if (environment.mode is records.DeviceMode.CUDA) != self.queue.startswith("sm"):
-            log.error("queue %s, but the verifier runs in mode %s", self.queue, environment.mode)
+            # Runs that ask for a GPU must not be judged by an interpreter in its place.
+            raise VerifierError(
+                f"queue {self.queue} is served, but the verifier runs in mode {environment.mode}"
+            )
         welcome = self._hub.register(Registration(self.queue, environment))
         self._heartbeat_s = float(welcome.heartbeat_s)
         log.info("node %s serves %s on %s", welcome.node, self.queue, environment.device_name)
@@ -138,6 +141,12 @@ class Agent:
         except HubUnreachableError as error:
             log.error("run %s: the hub does not answer: %s", leased.run, error)
             self._end_verifier()
+        except Exception as error:
+            # A mistake of ours: the verifier may still be at this run, so it goes as well.
+            log.exception("run %s: the agent stumbled", leased.run)
+            self._end_verifier()
+            self._fault(leased, FaultKind.INFRASTRUCTURE, f"the agent stumbled: {error!r}")
+            self._pause_after_fault()
         if self.stopping:
             self._release(leased)
 

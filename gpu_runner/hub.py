@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -36,7 +37,11 @@ class Hub:
     ) -> None:
         self._client = httpx.Client(
             base_url=f"{url.rstrip('/')}/api/node/v1/",
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            headers={
+                "Authorization": f"Bearer {token}",
+                "Accept": "application/json",
+                "Content-Type": "application/json",
+            },
             timeout=TIMEOUT,
             transport=transport,
         )
@@ -93,14 +98,16 @@ class Hub:
         self._post(f"runs/{leased.run}/release/", message, timeout_s=timeout_s)
 
     def _post(self, path: str, message: Any, *, timeout_s: float | None = None) -> httpx.Response:
-        return self._ask("POST", path, json=records.to_json(message), timeout_s=timeout_s)
+        # All in ASCII: what a kernel prints may hold surrogates, which UTF-8 cannot carry.
+        content = json.dumps(records.to_json(message), allow_nan=False).encode("ascii")
+        return self._ask("POST", path, content=content, timeout_s=timeout_s)
 
     def _ask(
-        self, method: str, path: str, *, json: Any = None, timeout_s: float | None = None
+        self, method: str, path: str, *, content: bytes = b"", timeout_s: float | None = None
     ) -> httpx.Response:
         timeout = TIMEOUT if timeout_s is None else httpx.Timeout(timeout_s)
         try:
-            response = self._client.request(method, path, json=json, timeout=timeout)
+            response = self._client.request(method, path, content=content, timeout=timeout)
         except httpx.HTTPError as error:
             raise HubUnreachableError(f"{path}: {error or type(error).__name__}") from error
         return _checked(response)

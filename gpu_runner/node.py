@@ -10,6 +10,7 @@ of that pool), the agent still finds its runs by polling the hub.
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 from typing import Any
 
@@ -42,13 +43,16 @@ def node_app(broker_url: str) -> Celery:
 
 def agent_run(agent: Agent) -> None:
     """Serves until SIGTERM or SIGINT; without a broker address, by polling alone."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Before anything can be leased; a Celery worker puts handlers of its own above these.
+        signal.signal(number, lambda *_: agent.stop())
     thread = threading.Thread(target=agent.serve, name="agent")
     thread.start()
     try:
         if agent.config.broker_url:
             _consume(agent)
         else:
-            _wait_for_signal(agent)
+            thread.join()
     finally:
         agent.stop()
         thread.join()
@@ -73,12 +77,3 @@ def _consume(agent: Agent) -> None:
             *("--loglevel", "WARNING", "--hostname", f"{agent.config.scratch.name}@%h"),
         ]
     )
-
-
-def _wait_for_signal(agent: Agent) -> None:
-    import signal
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.stop())
-    while not agent.stopping:
-        signal.pause()

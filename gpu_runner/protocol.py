@@ -107,6 +107,10 @@ class EventBatch:
     first: int
     events: tuple[EventLine, ...]
 
+    def __post_init__(self) -> None:
+        if self.first < 0:
+            raise ValueError(f"events are numbered from 0, not from {self.first}")
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictReport:

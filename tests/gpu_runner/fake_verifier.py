@@ -1,8 +1,9 @@
 """Stands in for ``python -m verifier serve``: the protocol without torch.
 
 What it does with a job is written in the kernel: ``ACCEPT``, ``REJECT``, ``HANG`` (until it is
-cancelled), ``DEAF`` (hangs and ignores the cancel), ``CRASH``, ``GARBAGE``, ``BAD-TASK``,
-``BROKEN`` or ``CHATTY``. Its arguments: the folder of tests/, then modes ``never-ready`` or
+cancelled), ``ONCE-HANG`` (only at its first try), ``DEAF`` (hangs and ignores the cancel),
+``CRASH``, ``GARBAGE``, ``BAD-TASK``, ``BROKEN``, ``BROKEN-GATE``, ``SURROGATE``, ``NAN`` or
+``CHATTY``. Its arguments: the folder of tests/, then modes ``never-ready`` or
 ``dies``.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import queue
 import sys
 import threading
@@ -31,8 +33,11 @@ def say(job: str, event: str, payload: Any) -> None:
     sys.stdout.flush()
 
 
-def gate(gate_id: records.GateId, *, fail: bool) -> records.GateResult:
-    if not fail:
+def gate(gate_id: records.GateId, source: str) -> records.GateResult:
+    first = gate_id.value == "G1"
+    if first and "BROKEN-GATE" in source:
+        return records.GateResult(gate_id, records.GateStatus.ERROR, "", reason="KeyError: 'x'")
+    if not first or "REJECT" not in source:
         return records.GateResult(gate_id, records.GateStatus.PASS, "agrees", passed=1)
     case = records.CaseRecord("n=1", {"n": 1}, {}, "normal", 1)
     found = records.Counterexample(case, "differs", (records.CallDigest("a", "b"),))
@@ -46,12 +51,12 @@ def gate(gate_id: records.GateId, *, fail: bool) -> records.GateResult:
     )
 
 
-def verdict(job: dict[str, Any], source: str, *, fail: bool) -> dict[str, Any]:
+def verdict(job: dict[str, Any], source: str) -> dict[str, Any]:
     contract = json.loads((Path(job["task"]) / "task.json").read_text())
     reference = (Path(job["task"]) / "reference.py").read_text()
     canonical = json.dumps(contract, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(f"{canonical}\0{reference}".encode()).hexdigest()
-    gates = tuple(gate(one, fail=fail and one.value == "G1") for one in records.GateId)
+    gates = tuple(gate(one, source) for one in records.GateId)
     for result in gates:
         say(job["id"], "gate", records.to_json(result))
     sha256 = hashlib.sha256(source.encode()).hexdigest()
@@ -66,7 +71,9 @@ def verdict(job: dict[str, Any], source: str, *, fail: bool) -> dict[str, Any]:
 def judge(job: dict[str, Any], cancels: queue.Queue[str]) -> None:
     source = Path(job["kernel"]).read_text()
     say(job["id"], "started", {"task": "t", "kernel": "k", "device": "fake"})
-    if "HANG" in source:
+    again = Path("hung-once")
+    if "HANG" in source and not ("ONCE" in source and again.exists()):
+        again.touch()
         while cancels.get() != job["id"]:
             pass
         return say(job["id"], "cancelled", {})
@@ -81,23 +88,26 @@ def judge(job: dict[str, Any], cancels: queue.Queue[str]) -> None:
         time.sleep(600)
     if "BAD-TASK" in source:
         return say(job["id"], "error", {"message": "bad task", "advice": "mend", "kind": "task"})
-    if "BROKEN" in source:
+    if "BROKEN " in source:
         return say(job["id"], "error", {"message": "no GPU", "kind": "infrastructure"})
     if "CHATTY" in source:
         for number in range(5000):
             say(job["id"], "log", {"source": "kernel", "text": f"line {number} " + "x" * 10_000})
-    return say(job["id"], "verdict", verdict(job, source, fail="REJECT" in source))
+    if "SURROGATE" in source:
+        say(job["id"], "log", {"source": "kernel", "text": "a\ud800b\0c"})
+    if "NAN" in source:
+        say(job["id"], "measurement", {"latency_ms": float("nan")})
+    return say(job["id"], "verdict", verdict(job, source))
 
 
-def read(jobs: queue.Queue[dict[str, Any] | None], cancels: queue.Queue[str]) -> None:
+def read(jobs: queue.Queue[dict[str, Any]], cancels: queue.Queue[str]) -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if "cancel" in message:
             cancels.put(message["cancel"])
         else:
             jobs.put(message)
-    jobs.put(None)
-    cancels.put("")
+    os._exit(0)  # as the real one: the agent has gone, in the middle of a job or not
 
 
 def main() -> None:
@@ -106,12 +116,12 @@ def main() -> None:
     if "dies" in sys.argv:
         sys.stderr.write("no torch here\n")
         sys.exit(3)
-    jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     cancels: queue.Queue[str] = queue.Queue()
     threading.Thread(target=read, args=(jobs, cancels), daemon=True).start()
     say("", "ready", records.to_json(ENVIRONMENT))
-    while (job := jobs.get()) is not None:
-        judge(job, cancels)
+    while True:
+        judge(jobs.get(), cancels)
 
 
 main()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
+from django.db import DataError, IntegrityError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -38,12 +39,22 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
 
 @contextmanager
 def problems() -> Iterator[None]:
-    """Refusals of services and records as problem documents."""
+    """Refusals of services, records and the database as problem documents.
+
+    What the database cannot hold is the message's fault: as a failure of ours the node would post
+    the same again and again.
+    """
     try:
         yield
     except (services.ServiceError, events.EventError, records.RecordError) as error:
-        kind = next(kind for cause, kind in _KINDS if isinstance(error, cause))
-        raise ProblemError(kind, str(error)) from error
+        kinds = (kind for cause, kind in _KINDS if isinstance(error, cause))
+        raise ProblemError(next(kinds, Kind.INVALID), str(error)) from error
+    except (DataError, IntegrityError) as error:
+        raise ProblemError(Kind.INVALID, f"this cannot be stored: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 class NodeView(APIView):
@@ -67,6 +78,13 @@ class NodeView(APIView):
         """The run, if this node has it under this attempt; else 409."""
         with problems():
             return services.run_fence(run_id=run_id, node=self.node(), attempt=attempt)
+
+    def fault(self, run_id: UUID, attempt: int, kind: ErrorKind, message: str) -> Response:
+        with problems():
+            services.run_fault(
+                run_id=run_id, node=self.node(), attempt=attempt, kind=kind, message=message
+            )
+        return Response(status=204)
 
 
 def answer(message: Any) -> Response:
@@ -158,10 +176,14 @@ def _append(run_id: UUID, batch: protocol.EventBatch) -> protocol.Receipt:
 
 class VerdictView(NodeView):
     def post(self, request: Request, run_id: UUID) -> Response:
+        """A verdict in which a gate broke is an infrastructure error, and stored as that."""
         report = self.read(protocol.VerdictReport)
-        self.leased(run_id, report.attempt)
         with problems():
             verdict = records.from_json(records.Verdict, report.verdict)
+        if breakage := services.verdict_breakage(verdict):
+            return self.fault(run_id, report.attempt, ErrorKind.INFRASTRUCTURE, breakage)
+        self.leased(run_id, report.attempt)
+        with problems():
             services.run_finish(run_id=run_id, attempt=report.attempt, verdict=verdict)
         return Response(status=204)
 
@@ -170,16 +192,7 @@ class ErrorView(NodeView):
     def post(self, request: Request, run_id: UUID) -> Response:
         """A repeated report is answered like the first: its node shows in the stored event."""
         report = self.read(protocol.FaultReport)
-        node = self.node()
-        with problems():
-            services.run_fence_or_reported(run_id=run_id, node=node, attempt=report.attempt)
-            services.run_error(
-                run_id=run_id,
-                attempt=report.attempt,
-                kind=ErrorKind(report.kind.value),
-                message=report.message,
-            )
-        return Response(status=204)
+        return self.fault(run_id, report.attempt, ErrorKind(report.kind.value), report.message)
 
 
 class ReleaseView(NodeView):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelhub.core.services.campaign import campaign_launch
 from kernelhub.core.services.errors import (
+    BrokenVerdictError,
     EventGapError,
     FencedError,
     IdempotencyConflictError,
@@ -20,8 +21,8 @@ from kernelhub.core.services.lease import (
     run_claim,
     run_error,
     run_event_append,
+    run_fault,
     run_fence,
-    run_fence_or_reported,
     run_heartbeat,
     run_release,
     run_requeue_expired,
@@ -34,9 +35,10 @@ from kernelhub.core.services.node import (
 )
 from kernelhub.core.services.run import run_cancel, run_enqueue
 from kernelhub.core.services.suite import SuiteSync, suite_sync
-from kernelhub.core.services.verdict import run_finish
+from kernelhub.core.services.verdict import run_finish, verdict_breakage
 
 __all__ = [
+    "BrokenVerdictError",
     "EventGapError",
     "FencedError",
     "IdempotencyConflictError",
@@ -60,11 +62,12 @@ __all__ = [
     "run_enqueue",
     "run_error",
     "run_event_append",
+    "run_fault",
     "run_fence",
-    "run_fence_or_reported",
     "run_finish",
     "run_heartbeat",
     "run_release",
     "run_requeue_expired",
     "suite_sync",
+    "verdict_breakage",
 ]

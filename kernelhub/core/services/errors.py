@@ -23,6 +23,10 @@ class VerdictMismatchError(ServiceError):
     """The verdict is about another task, kernel or seed than the run."""
 
 
+class BrokenVerdictError(ServiceError):
+    """The verdict holds a gate that broke: no judgement, and no verdict to store."""
+
+
 class EventGapError(ServiceError):
     """A batch of events starts after the next expected one; ``expected`` says where to resume."""
 

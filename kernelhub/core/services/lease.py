@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
@@ -102,16 +102,27 @@ def run_fence(*, run_id: UUID, node: Node, attempt: int) -> Run:
     return run
 
 
-def run_fence_or_reported(*, run_id: UUID, node: Node, attempt: int) -> None:
-    """As run_fence, but also passes an attempt whose loss this node has already reported."""
-    told = Event.objects.filter(
+def run_fault(*, run_id: UUID, node: Node, attempt: int, kind: ErrorKind, message: str) -> Run:
+    """run_error as its node reports it; the same report of the same node again changes nothing.
+
+    A report is known by its stored event, because the run may be leased elsewhere by then.
+    """
+    told = _loss_reports(run_id, attempt, kind, message).filter(payload__node=node.name)
+    if not told.exists():
+        run_fence(run_id=run_id, node=node, attempt=attempt)
+    return run_error(run_id=run_id, attempt=attempt, kind=kind, message=message)
+
+
+def _loss_reports(
+    run_id: UUID, attempt: int, kind: ErrorKind, message: str
+) -> models.QuerySet[Event]:
+    return Event.objects.filter(
         run_id=run_id,
         attempt=attempt,
         kind=events.EventKind.ATTEMPT_LOST.value,
-        payload__node=node.name,
+        payload__error_kind=kind.value,
+        payload__reason=storable(message),
     )
-    if not told.exists():
-        run_fence(run_id=run_id, node=node, attempt=attempt)
 
 
 def run_heartbeat(*, run_id: UUID, attempt: int, lease_s: int = LEASE_S) -> Receipt:
@@ -200,16 +211,13 @@ def run_error(*, run_id: UUID, attempt: int, kind: ErrorKind, message: str) -> R
     run = Run.objects.select_related("node").filter(_held(attempt), pk=run_id).first()
     ended = _attempt_lose(run, Q(), kind, message) if run else None
     if ended is None:
-        return _attempt_reported(run_id, attempt)
+        return _attempt_reported(run_id, attempt, kind, message)
     return ended
 
 
-def _attempt_reported(run_id: UUID, attempt: int) -> Run:
-    told = Event.objects.filter(
-        run_id=run_id, attempt=attempt, kind=events.EventKind.ATTEMPT_LOST.value
-    )
+def _attempt_reported(run_id: UUID, attempt: int, kind: ErrorKind, message: str) -> Run:
     run = Run.objects.filter(pk=run_id).first()
-    if run is None or not told.exists():
+    if run is None or not _loss_reports(run_id, attempt, kind, message).exists():
         raise FencedError("This attempt no longer holds the run.")
     return run
 

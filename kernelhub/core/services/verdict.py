@@ -11,18 +11,32 @@ from django.db.models.functions import Now
 from kernelhub.core import events
 from kernelhub.core.choices import RunStatus, VerdictSource
 from kernelhub.core.models import GateResult, Measurement, Run, Verdict
-from kernelhub.core.services.errors import FencedError, VerdictMismatchError
+from kernelhub.core.services.errors import BrokenVerdictError, FencedError, VerdictMismatchError
 from kernelhub.core.services.transition import run_transition
 from kernelhub.core.text import storable
 from verifier import records
 
 
+def verdict_breakage(verdict: records.Verdict) -> str:
+    """Which gates broke and why; '' for a verdict in which none did.
+
+    A gate in ERROR is our mistake, whatever the other gates say, so the attempt is to be reported
+    as an infrastructure error: it is tried again, and in the end says nothing about the kernel.
+    """
+    broken = records.GateStatus.ERROR
+    reasons = [f"{one.gate.value}: {one.reason}" for one in verdict.gates if one.status is broken]
+    return "the verifier broke at " + "; ".join(reasons) if reasons else ""
+
+
 def run_finish(*, run_id: UUID, attempt: int, verdict: records.Verdict) -> Verdict:
     """Ends the run with its verdict; the same verdict posted again changes nothing.
 
-    VerdictMismatchError when it judges another task, kernel or seed; FencedError when the attempt
-    no longer holds the run, or when another verdict stands there.
+    VerdictMismatchError when it judges another task, kernel or seed; BrokenVerdictError when a
+    gate broke; FencedError when the attempt no longer holds the run, or when another verdict
+    stands there.
     """
+    if breakage := verdict_breakage(verdict):
+        raise BrokenVerdictError(breakage)
     run = Run.objects.select_related("task", "kernel").filter(pk=run_id, attempt=attempt).first()
     if run is None:
         raise FencedError("This attempt no longer holds the run.")
