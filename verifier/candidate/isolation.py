@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from verifier.candidate import landlock, seccomp, syscalls
 
-SCRATCH: Final = "/tmp"  # noqa: S108 - a private tmpfs
+SCRATCH: Final = "/tmp"  # noqa: S108 - a private tmpfs; outer.py may name another place
 SHM: Final = "/dev/shm"  # noqa: S108 - likewise
 
 
@@ -89,7 +89,7 @@ def _scratch_mount(cage: Cage) -> None:
     group = os.getgid() if cage.uid is None else cage.uid
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
     options = f"size={cage.scratch_bytes},nr_inodes=65536,mode=0700,uid={owner},gid={group}"
-    for target in (SCRATCH, SHM):
+    for target in (cage.scratch, SHM):
         syscalls.mount("tmpfs", target, "tmpfs", flags, options)
 
 

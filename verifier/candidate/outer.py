@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from verifier.candidate import landlock
 from verifier.candidate.gpu import Gpu
-from verifier.candidate.isolation import Cage, Nesting
+from verifier.candidate.isolation import SCRATCH, Cage, Nesting
 from verifier.candidate.limits import GIB, Limits
 
 _APP: Final = "/kernelhub"
@@ -56,7 +56,8 @@ class Plan:
         """The cage of the ``number``-th candidate of this process."""
         uid = _FIRST_UID + (os.getpid() * 31 + number) % _UIDS if self.uids else None
         readable = ("/",) if self.bubblewrap else tuple(_visible())
-        scratch, nbytes = "/tmp", limits.scratch_bytes  # noqa: S108 - a private tmpfs
+        scratch = scratch_folder() if self.bubblewrap else SCRATCH
+        nbytes = limits.scratch_bytes
         return Cage(self.nesting, uid, scratch, nbytes, cuda, readable, self.filters)
 
 
@@ -108,6 +109,13 @@ def _visible() -> list[str]:
     return [path for path in dict.fromkeys(paths) if path and Path(path).exists()]
 
 
+def scratch_folder() -> str:
+    """Where a candidate's private scratch is mounted: /tmp, unless our own libraries lie below it
+    (a checkout in /tmp, say), which the mount would hide."""
+    below = any(Path(path).is_relative_to(SCRATCH) for path in _visible())
+    return "/scratch" if below else SCRATCH
+
+
 def _library_folders() -> Iterator[Path]:
     """Where the libraries lie, if not under the Python prefix (a user installation, say)."""
     for name in _LIBRARIES:
@@ -147,7 +155,8 @@ def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
         for name in _CAPABILITIES:
             yield from ("--cap-add", f"CAP_{name}")
     yield from _file_system()
-    yield from ("--size", str(limits.scratch_bytes), "--perms", "1777", "--tmpfs", "/tmp")  # noqa: S108
+    yield from ("--size", str(limits.scratch_bytes), "--perms", "1777")
+    yield from ("--tmpfs", scratch_folder())
     yield from _devices(gpu)
     yield from ("--remount-ro", "/", "--chdir", "/")
     yield from ("--remount-ro", "/dev") if plan.nesting is not Nesting.NONE else ()
@@ -191,7 +200,7 @@ def environment(limits: Limits, gpu: Gpu | None) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "USER": "kernel",
         "LOGNAME": "kernel",
-        "HOME": "/tmp",  # noqa: S108 - the scratch
+        "HOME": scratch_folder(),
         "OMP_NUM_THREADS": str(limits.threads),
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": str(limits.threads),
