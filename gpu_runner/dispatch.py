@@ -16,6 +16,7 @@ from uuid import UUID
 from celery import current_app
 from django.db.models import Q
 from django.db.models.functions import Now
+from kombu import Connection
 
 from gpu_runner.protocol import JOB_NAME
 from kernelhub.core.choices import NodeStatus, RunStatus
@@ -28,6 +29,7 @@ WAKING: Final = frozenset({EventKind.QUEUED, EventKind.REQUEUED})
 BATCH: Final = 500
 AGAIN_S: Final = 600
 """A message may get lost with the broker: a run that still waits after this long gets another."""
+CONNECT_S: Final = 2.0
 BROKER_REST_S: Final = 5.0
 """After a failure the broker is left alone this long, so that no request waits for it twice."""
 
@@ -55,15 +57,15 @@ def dispatch(runs: Iterable[tuple[UUID, str]]) -> int:
     if time.monotonic() < _broken_until:
         return 0
     everywhere = _queues_online()
-    sent = []
-    for run_id, queue in runs:
-        try:
-            _send(run_id, [queue] if queue else everywhere)
-        except Exception as error:  # noqa: BLE001 - transports raise errors of their own kinds
-            log.warning("broker unavailable, run %s waits for a poll: %s", run_id, error)
-            _broken_until = time.monotonic() + BROKER_REST_S
-            break
-        sent.append(run_id)
+    sent: list[UUID] = []
+    try:
+        with _connection() as broker:
+            for run_id, queue in runs:
+                _send(broker, run_id, [queue] if queue else everywhere)
+                sent.append(run_id)
+    except Exception as error:  # noqa: BLE001 - transports raise errors of their own kinds
+        log.warning("broker unavailable, runs wait for a poll: %s", error)
+        _broken_until = time.monotonic() + BROKER_REST_S
     Run.objects.filter(pk__in=sent, status=RunStatus.QUEUED).update(dispatched_at=Now())
     return len(sent)
 
@@ -73,6 +75,14 @@ def _queues_online() -> list[str]:
     return sorted(set(online.values_list("queue", flat=True)))
 
 
-def _send(run_id: UUID, queues: Iterable[str]) -> None:
+def _connection() -> Connection:
+    """One that gives up at once: a request must not wait until a dead broker comes back."""
+    at_once = {"max_retries": 0, "socket_connect_timeout": CONNECT_S}
+    return current_app.connection_for_write(transport_options=at_once)
+
+
+def _send(broker: Connection, run_id: UUID, queues: Iterable[str]) -> None:
     for queue in queues:
-        current_app.send_task(JOB_NAME, args=[str(run_id)], queue=queue, retry=False)
+        current_app.send_task(
+            JOB_NAME, args=[str(run_id)], queue=queue, retry=False, connection=broker
+        )

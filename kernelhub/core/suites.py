@@ -44,6 +44,14 @@ class TaskSource:
         """Changes exactly when the contract or the reference changes; names a task folder."""
         return task_digest(self.contract, self.reference)
 
+    @property
+    def listing(self) -> str:
+        """Changes when the rest changes: what the task is called and how it is weighed."""
+        rest = (self.title, self.category, self.tags, self.difficulty, self.workloads)
+        return hashlib.sha256(
+            json.dumps(rest, sort_keys=True, default=_as_json).encode()
+        ).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
@@ -77,6 +85,11 @@ class SuiteDefinition(Protocol):
     def tasks(self) -> Iterable[TaskSource]: ...
 
     def corpus(self) -> Iterable[KernelSource]: ...
+
+
+def _as_json(workload: WorkloadSource) -> list[object]:
+    dims, dtypes = dict(workload.dims), dict(workload.dtypes)
+    return [workload.name, dims, dtypes, workload.weight, workload.phase]
 
 
 _registry: dict[str, SuiteDefinition] = {}

@@ -16,7 +16,9 @@ class Task(models.Model):
     The contract, the reference and their digest never change once stored (a database trigger
     refuses it): a changed task is a new revision, so old verdicts keep meaning what they meant.
     ``contract_text`` is the contract as the digest saw it and as nodes get it; ``contract`` is
-    for queries only, because jsonb turns 1e30 into an integer.
+    for queries only, because jsonb turns 1e30 into an integer. ``listing`` is the hash of the
+    titles, tags and workloads that the suite last gave, so that a curator's changes stay until the
+    suite itself changes; ``left_at`` is when the task left its suite.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -35,6 +37,8 @@ class Task(models.Model):
         max_length=12, choices=TaskStatus.choices, default=TaskStatus.PUBLISHED
     )
     is_current = models.BooleanField(default=True)
+    listing = models.CharField(max_length=64, blank=True, editable=False)
+    left_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

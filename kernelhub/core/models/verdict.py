@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import uuid
+from functools import reduce
+from operator import or_
 from typing import ClassVar
 
 from django.db import models
@@ -13,8 +15,9 @@ from kernelhub.core.choices import (
     VerdictSource,
 )
 from kernelhub.core.models.run import Run
-from verifier.records import NEEDS_REASON, GateStatus, Outcome
+from verifier.records import NEEDS_REASON, GateId, GateStatus, Outcome
 
+_NUMBERED = reduce(or_, (Q(gate=gate.value, number=gate.number) for gate in GateId))
 _ILLUSION = Q(loose_accepted=True, outcome=Outcome.REJECTED.value)
 
 
@@ -85,9 +88,7 @@ class GateResult(models.Model):
         indexes: ClassVar = [models.Index(fields=["gate", "status"], name="gate_status")]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["verdict", "gate"], name="gate_once"),
-            models.CheckConstraint(
-                condition=Q(number__gte=1, number__lte=12), name="gate_number_1_to_12"
-            ),
+            models.CheckConstraint(condition=_NUMBERED, name="gate_number"),
             models.CheckConstraint(
                 condition=~Q(status__in=sorted(one.value for one in NEEDS_REASON)) | ~Q(reason=""),
                 name="gate_reason",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from kernelhub.core.choices import TaskStatus
 from kernelhub.core.models import Suite, Task, Workload
@@ -26,8 +28,9 @@ class SuiteSync:
 def suite_sync(definition: SuiteDefinition) -> SuiteSync:
     """Stores the suite and its tasks; a changed contract or reference becomes a new revision.
 
-    Safe to repeat: an unchanged suite costs three queries. A task that left the suite keeps its
-    history and is marked retired.
+    Safe to repeat: an unchanged suite costs two statements. Changed titles, tags and workloads
+    are taken over without a new revision. A task that left the suite keeps its history and is
+    marked retired, and published again when it returns.
     """
     suite = _suite_store(definition)
     sources = {source.slug: source for source in definition.tasks()}
@@ -41,7 +44,10 @@ def suite_sync(definition: SuiteDefinition) -> SuiteSync:
     retired = [slug for slug, task in current.items() if _left(task, sources)]
     for slug in (*created, *revised):
         _task_store(suite, sources[slug])
-    suite.tasks.filter(slug__in=retired).update(status=TaskStatus.RETIRED)
+    for slug in sources.keys() & current.keys() - set(revised):
+        _task_relist(current[slug], sources[slug])
+    leaving = suite.tasks.filter(slug__in=retired, is_current=True)
+    leaving.update(status=TaskStatus.RETIRED, left_at=Now())
     changed = len(created) + len(revised)
     return SuiteSync(suite, tuple(created), tuple(revised), tuple(retired), len(sources) - changed)
 
@@ -62,6 +68,27 @@ def _left(task: Task, sources: dict[str, TaskSource]) -> bool:
     return task.slug not in sources and task.status != TaskStatus.RETIRED
 
 
+def _task_relist(task: Task, source: TaskSource) -> None:
+    """Brings what is not part of the revision in line; does nothing where nothing changed."""
+    if task.left_at is not None:
+        returned = {"status": TaskStatus.PUBLISHED, "left_at": None}
+        Task.objects.filter(pk=task.pk).update(**returned)
+    if task.listing != source.listing:
+        Task.objects.filter(pk=task.pk).update(**_listed(source))
+        task.workloads.all().delete()
+        Workload.objects.bulk_create(_workload_rows(task, source))
+
+
+def _listed(source: TaskSource) -> dict[str, Any]:
+    return {
+        "title": source.title,
+        "category": source.category,
+        "tags": list(source.tags),
+        "difficulty": source.difficulty,
+        "listing": source.listing,
+    }
+
+
 def _task_store(suite: Suite, source: TaskSource) -> Task:
     """The next revision of the task, which becomes the current one."""
     earlier = Task.objects.select_for_update().filter(suite=suite, slug=source.slug)
@@ -71,14 +98,11 @@ def _task_store(suite: Suite, source: TaskSource) -> Task:
         suite=suite,
         slug=source.slug,
         revision=revision,
-        title=source.title,
-        category=source.category,
-        tags=list(source.tags),
-        difficulty=source.difficulty,
         contract=dict(source.contract),
         contract_text=contract_text(source.contract),
         reference=source.reference,
         digest=source.digest,
+        **_listed(source),
     )
     Workload.objects.bulk_create(_workload_rows(task, source))
     return task
