@@ -201,6 +201,7 @@ def environment(limits: Limits, gpu: Gpu | None) -> dict[str, str]:
         "USER": "kernel",
         "LOGNAME": "kernel",
         "HOME": scratch_folder(),
+        "TMPDIR": scratch_folder(),
         "OMP_NUM_THREADS": str(limits.threads),
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": str(limits.threads),
