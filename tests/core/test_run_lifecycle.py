@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from kernelhub.core import events, services
 from kernelhub.core.choices import ErrorKind, NodeStatus, RunStatus
-from kernelhub.core.models import Event, Run, Verdict
+from kernelhub.core.models import Event, Node, Run, Verdict
 from tests import factories as make
+from verifier import records
 
 pytestmark = pytest.mark.django_db
 
@@ -296,3 +299,48 @@ def test_a_silent_node_is_shown_offline_until_it_answers() -> None:
     services.node_seen(node=node)
     node.refresh_from_db()
     assert node.status == NodeStatus.ONLINE
+
+
+def test_a_verdict_in_which_a_gate_broke_is_never_stored() -> None:
+    lease = make.make_lease()
+    verdict = make.verdict_record(lease.run)
+    broken = records.GateResult(
+        records.GateId.AGREEMENT, records.GateStatus.ERROR, "", reason="KeyError: 'x'"
+    )
+    with pytest.raises(services.BrokenVerdictError, match="G1: KeyError"):
+        services.run_finish(
+            run_id=lease.run.pk,
+            attempt=1,
+            verdict=replace(verdict, gates=(broken, *verdict.gates[1:])),
+        )
+    assert not Verdict.objects.exists()
+
+
+def test_a_different_report_of_a_lost_attempt_is_refused() -> None:
+    lease = make.make_lease()
+    expire(lease.run)
+    services.run_requeue_expired()
+    with pytest.raises(services.FencedError):
+        services.run_error(
+            run_id=lease.run.pk, attempt=1, kind=ErrorKind.INFRASTRUCTURE, message="no GPU"
+        )
+
+
+def test_events_of_a_run_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelhub.core.services.lease.EVENTS_PER_RUN", 4)
+    lease = make.make_lease()
+    batch = [log(str(number)) for number in range(3)]
+    with pytest.raises(services.TooManyEventsError):
+        services.run_event_append(run_id=lease.run.pk, attempt=1, first=0, happened=batch)
+    assert kinds(lease.run) == ["queued", "leased"]
+
+
+def test_reap_queues_silent_runs_again_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    lease = make.make_lease()
+    expire(lease.run)
+    Node.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
+    call_command("reap")
+    assert capsys.readouterr().out.splitlines() == [
+        f"{lease.run.pk} queued",
+        "1 nodes went silent",
+    ]
