@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from kernelhub.core import selectors, services
+from kernelhub.core.choices import ErrorKind
 from kernelhub.core.models import Run, Suite
 from tests import factories as make
 
@@ -134,8 +135,6 @@ def test_only_the_latest_verdict_of_a_kernel_counts() -> None:
 def test_errored_and_cancelled_runs_are_no_verdicts() -> None:
     services.run_cancel(run=make.make_run())
     lease = make.make_lease(make.make_run(max_attempts=1))
-    services.run_error(
-        run_id=lease.run.pk, attempt=1, kind=services.lease.ErrorKind.TASK, message="bad"
-    )
+    services.run_error(run_id=lease.run.pk, attempt=1, kind=ErrorKind.TASK, message="bad")
     counts = selectors.overview_counts()
     assert (counts.runs.errored, counts.runs.cancelled, counts.verdicts.total) == (1, 1, 0)

@@ -128,5 +128,5 @@ def test_load_suites_loads_the_named_suite_and_says_what_it_did(
 
 
 def test_load_suites_names_the_suites_when_it_knows_no_such() -> None:
-    with pytest.raises(CommandError, match="no suite 'nope'; registered: .*fuzzoracle"):
+    with pytest.raises(CommandError, match=r"no suite 'nope'; registered: .*fuzzoracle"):
         call_command("load_suites", "nope")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from gpu_runner.agent import Agent
 from gpu_runner.config import AgentConfig
 from kernelhub.core import events, services
 from kernelhub.core.models import Event, Node, Run
@@ -85,6 +86,45 @@ def test_a_broken_verifier_is_an_infrastructure_error_and_no_verdict(
     assert reason in run.error_message
 
 
+def test_a_gate_that_broke_is_an_infrastructure_error_and_no_verdict(
+    start_agent: StartAgent,
+) -> None:
+    run = make.make_run(kernel_that("BROKEN-GATE"), max_attempts=2)
+    start_agent()
+    wait_for_status(run, "errored")
+    assert (run.error_kind, run.attempt) == ("infrastructure", 2)
+    assert "G1: KeyError" in run.error_message
+
+
+def test_what_no_message_can_carry_costs_one_attempt_and_not_the_lease(
+    start_agent: StartAgent,
+) -> None:
+    run = make.make_run(kernel_that("NAN"), max_attempts=1)
+    follows = make.make_run(kernel_that("ACCEPT"))
+    start_agent()
+    wait_for_status(run, "errored")
+    assert run.error_kind == "infrastructure"
+    wait_for_status(follows, "finished")
+
+
+def test_a_kernel_may_print_what_is_no_text(start_agent: StartAgent) -> None:
+    run = make.make_run(kernel_that("SURROGATE"))
+    start_agent()
+    wait_for_status(run, "finished")
+    assert Event.objects.get(run=run, kind="log").payload["text"] == "a\ufffdb\\x00c"
+
+
+def test_a_verifier_of_another_mode_than_the_queue_judges_nothing(
+    config: AgentConfig, start_agent: StartAgent
+) -> None:
+    run = make.make_run(kernel_that("ACCEPT"))
+    agent = Agent(config, "sm90")
+    assert not agent._make_ready()
+    assert agent._verifier is None
+    run.refresh_from_db()
+    assert run.status == "queued"
+
+
 def test_a_crash_is_tried_again_on_a_fresh_verifier(start_agent: StartAgent) -> None:
     run = make.make_run(kernel_that("CRASH"), max_attempts=2)
     start_agent()
@@ -151,13 +191,15 @@ def test_a_lost_lease_stops_the_device(start_agent: StartAgent) -> None:
     wait_for_status(follows, "finished")
 
 
-def _agent_process(config: AgentConfig, broker_url: str = "") -> subprocess.Popen[bytes]:
+def _agent_process(
+    config: AgentConfig, broker_url: str = "", poll_s: float = 0.1
+) -> subprocess.Popen[bytes]:
     script = (
         "import sys; from pathlib import Path; from gpu_runner.agent import Agent;"
         "from gpu_runner.config import AgentConfig; from gpu_runner.node import agent_run;"
         f"agent_run(Agent(AgentConfig(hub_url={config.hub_url!r}, token={config.token!r},"
         f" broker_url={broker_url!r}, device='cpu', scratch=Path({str(config.scratch)!r}),"
-        f" verifier={config.verifier!r}, poll_s=60.0 if {broker_url!r} else 0.1),"
+        f" verifier={config.verifier!r}, poll_s={poll_s}),"
         " 'cpu-interpret'));"
         "sys.exit('torch' in sys.modules or 'kernelhub.core.models' in sys.modules)"
     )
@@ -181,6 +223,32 @@ def test_an_agent_that_is_killed_mid_run_loses_no_run_and_judges_none_twice(
     assert Event.objects.filter(run=run, kind=events.EventKind.FINISHED.value).count() == 1
 
 
+def test_an_agent_that_is_killed_and_started_again_judges_its_run_at_once(
+    config: AgentConfig, start_agent: StartAgent
+) -> None:
+    run = make.make_run(kernel_that("ONCE-HANG"))
+    process = _agent_process(config)
+    wait_for(lambda: Event.objects.filter(run=run, kind="started").exists())
+    process.kill()
+    process.wait()
+    start_agent()
+    wait_for_status(run, "finished")
+    assert (run.attempt, run.lost_attempts) == (2, 1)
+    assert Event.objects.filter(run=run, kind="verdict").count() == 1
+
+
+def test_without_its_broker_an_agent_polls_and_still_stops_at_sigterm(config: AgentConfig) -> None:
+    run = make.make_run(kernel_that("ACCEPT"))
+    process = _agent_process(config, "redis://127.0.0.1:1/0", poll_s=0.1)
+    try:
+        wait_for_status(run, "finished")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_an_agent_without_torch_and_database_stops_at_sigterm(config: AgentConfig) -> None:
     run = make.make_run(kernel_that("HANG"))
     process = _agent_process(config)
@@ -193,7 +261,7 @@ def test_an_agent_without_torch_and_database_stops_at_sigterm(config: AgentConfi
 def test_a_broker_message_wakes_an_idle_agent_and_sigterm_stops_it(
     config: AgentConfig, redis_url: str
 ) -> None:
-    process = _agent_process(config, redis_url)
+    process = _agent_process(config, redis_url, poll_s=60.0)
     try:
         wait_for(lambda: Node.objects.filter(name="alpha", status="online").exists())
         time.sleep(1.0)  # its first poll is over; the next one comes after a minute
