@@ -16,6 +16,7 @@ def scale_kernel(x_ptr, y_ptr, gain, n, BLOCK: tl.constexpr):
 
 
 def run(x: torch.Tensor, gain: float) -> torch.Tensor:
+    x = x.contiguous()
     y = torch.empty_like(x)
     scale_kernel[(triton.cdiv(x.numel(), 256),)](x, y, gain, x.numel(), BLOCK=256)
     return y

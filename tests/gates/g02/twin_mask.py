@@ -24,6 +24,7 @@ def attend_kernel(q_ptr, k_ptr, v_ptr, y_ptr, n, scale, BLOCK: tl.constexpr, D: 
 
 
 def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     n, width = q.shape
     y = torch.empty_like(q)
     block = triton.next_power_of_2(n)

@@ -16,6 +16,7 @@ def relu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
     y = torch.empty_like(x)
     relu_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
     return y

@@ -1,5 +1,5 @@
 # task: tests/gates/tasks/silu_in_place
-"""In place, as this contract declares it."""
+"""In place, as this contract declares it, whatever the strides are."""
 
 from __future__ import annotations
 
@@ -17,5 +17,6 @@ def silu_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
 
 
 def run(x: torch.Tensor) -> torch.Tensor:
-    silu_kernel[(triton.cdiv(x.numel(), 512),)](x, x, x.numel(), BLOCK=512)
-    return x
+    dense = x.contiguous()
+    silu_kernel[(triton.cdiv(x.numel(), 512),)](dense, dense, x.numel(), BLOCK=512)
+    return x if dense is x else x.copy_(dense)
