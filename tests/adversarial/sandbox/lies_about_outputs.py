@@ -15,8 +15,15 @@ def run(x):
         frame = frame.f_back
     nonce = frame.f_locals["message"].body["nonce"]
     claim = {
-        "dtype": "float32", "shape": [1 << 40, 1 << 40], "start": -4096, "stride": [1], "device": "cpu",
-        "exact": True, "requires_grad": False, "alias_inputs": [], "alias_outputs": [],
+        "dtype": "float32",
+        "shape": [1 << 40, 1 << 40],
+        "start": -4096,
+        "stride": [1],
+        "device": "cpu",
+        "exact": True,
+        "requires_grad": False,
+        "alias_inputs": [],
+        "alias_outputs": [],
         "alias_previous": False,
     }
     reply = {"nonce": nonce, "kind": "returned", "outputs": [claim], "previous": []}

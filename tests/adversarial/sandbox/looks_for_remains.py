@@ -5,7 +5,9 @@ import os
 
 def run(x):
     own = {os.getcwd() + "/kernel.py"}
-    found = set(glob.glob("/tmp/**", recursive=True)) | set(glob.glob("/dev/shm/**", recursive=True))
+    found = set(glob.glob("/tmp/**", recursive=True)) | set(
+        glob.glob("/dev/shm/**", recursive=True)
+    )
     found |= set(glob.glob("/**/left_behind"))
     print(sorted(f for f in found if os.path.isfile(f) and f not in own))
     for name in ("shm", "sem", "msg"):

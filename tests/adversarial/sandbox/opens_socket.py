@@ -2,8 +2,12 @@ import socket
 
 
 def run(x):
-    for family, kind in ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM),
-                         (socket.AF_INET6, socket.SOCK_STREAM), (16, socket.SOCK_RAW)):
+    for family, kind in (
+        (socket.AF_INET, socket.SOCK_STREAM),
+        (socket.AF_INET, socket.SOCK_DGRAM),
+        (socket.AF_INET6, socket.SOCK_STREAM),
+        (16, socket.SOCK_RAW),
+    ):
         try:
             socket.socket(family, kind)
             print("OPENED", family)

@@ -1,7 +1,19 @@
 import os
 
-SECRETS = ("/etc/passwd", "/etc/shadow", "/root/.ssh", "/home", "/var", "/work/main/manage.py",
-           "/work/main/verifier/gates", "/work/main/var", "/proc/1/environ", "/run", "/mnt", "/opt")
+SECRETS = (
+    "/etc/passwd",
+    "/etc/shadow",
+    "/root/.ssh",
+    "/home",
+    "/var",
+    "/work/main/manage.py",
+    "/work/main/verifier/gates",
+    "/work/main/var",
+    "/proc/1/environ",
+    "/run",
+    "/mnt",
+    "/opt",
+)
 
 
 def run(x):

@@ -1,7 +1,14 @@
 import os
 import pathlib
 
-TARGETS = ("/evil", "/usr/evil", "/etc/evil", "/dev/evil", "/kernelhub/evil", "/proc/sys/kernel/core_pattern")
+TARGETS = (
+    "/evil",
+    "/usr/evil",
+    "/etc/evil",
+    "/dev/evil",
+    "/kernelhub/evil",
+    "/proc/sys/kernel/core_pattern",
+)
 
 
 def run(x):
