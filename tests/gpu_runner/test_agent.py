@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,10 +15,19 @@ from django.utils import timezone
 
 from gpu_runner.agent import Agent
 from gpu_runner.config import AgentConfig
+from gpu_runner.node import node_app
+from gpu_runner.protocol import JOB_NAME
 from kernelhub.core import events, services
 from kernelhub.core.models import Event, Node, Run
 from tests import factories as make
-from tests.gpu_runner.conftest import FAKE, StartAgent, kernel_that, wait_for, wait_for_status
+from tests.gpu_runner.conftest import (
+    FAKE,
+    PATIENCE_S,
+    StartAgent,
+    kernel_that,
+    wait_for,
+    wait_for_status,
+)
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -191,9 +202,11 @@ def test_a_lost_lease_stops_the_device(start_agent: StartAgent) -> None:
     wait_for_status(follows, "finished")
 
 
+@contextmanager
 def _agent_process(
     config: AgentConfig, broker_url: str = "", poll_s: float = 0.1
-) -> subprocess.Popen[bytes]:
+) -> Iterator[subprocess.Popen[bytes]]:
+    """An agent in a process of its own; SIGKILL ends it with the block, if it has not ended."""
     script = (
         "import sys; from pathlib import Path; from gpu_runner.agent import Agent;"
         "from gpu_runner.config import AgentConfig; from gpu_runner.node import agent_run;"
@@ -205,17 +218,20 @@ def _agent_process(
     )
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "kernelhub.settings.local"}
     environ.pop("DATABASE_URL", None)
-    return subprocess.Popen([sys.executable, "-c", script], cwd=REPO, env=environ)
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=REPO, env=environ)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_an_agent_that_is_killed_mid_run_loses_no_run_and_judges_none_twice(
     config: AgentConfig,
 ) -> None:
     run = make.make_run(kernel_that("HANG"))
-    process = _agent_process(config)
-    wait_for(lambda: Event.objects.filter(run=run, kind="started").exists())
-    process.kill()
-    process.wait()
+    with _agent_process(config):
+        wait_for(lambda: Event.objects.filter(run=run, kind="started").exists())
     Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     services.run_requeue_expired()
     finished = make.make_finished(Run.objects.get(pk=run.pk), make.make_node("beta"))
@@ -227,10 +243,8 @@ def test_an_agent_that_is_killed_and_started_again_judges_its_run_at_once(
     config: AgentConfig, start_agent: StartAgent
 ) -> None:
     run = make.make_run(kernel_that("ONCE-HANG"))
-    process = _agent_process(config)
-    wait_for(lambda: Event.objects.filter(run=run, kind="started").exists())
-    process.kill()
-    process.wait()
+    with _agent_process(config):
+        wait_for(lambda: Event.objects.filter(run=run, kind="started").exists())
     start_agent()
     wait_for_status(run, "finished")
     assert (run.attempt, run.lost_attempts) == (2, 1)
@@ -239,41 +253,30 @@ def test_an_agent_that_is_killed_and_started_again_judges_its_run_at_once(
 
 def test_without_its_broker_an_agent_polls_and_still_stops_at_sigterm(config: AgentConfig) -> None:
     run = make.make_run(kernel_that("ACCEPT"))
-    process = _agent_process(config, "redis://127.0.0.1:1/0", poll_s=0.1)
-    try:
+    with _agent_process(config, "redis://127.0.0.1:1/0") as process:
         wait_for_status(run, "finished")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
-    finally:
-        process.kill()
-        process.wait()
+        assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_an_agent_without_torch_and_database_stops_at_sigterm(config: AgentConfig) -> None:
     run = make.make_run(kernel_that("HANG"))
-    process = _agent_process(config)
-    wait_for_status(run, "running")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == 0
+    with _agent_process(config) as process:
+        wait_for_status(run, "running")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == 0
     wait_for_status(run, "queued")
 
 
 def test_a_broker_message_wakes_an_idle_agent_and_sigterm_stops_it(
     config: AgentConfig, redis_url: str
 ) -> None:
-    process = _agent_process(config, redis_url, poll_s=60.0)
-    try:
-        wait_for(lambda: Node.objects.filter(name="alpha", status="online").exists())
-        time.sleep(1.0)  # its first poll is over; the next one comes after a minute
+    with _agent_process(config, redis_url, poll_s=600.0) as process:
+        wait_for(lambda: Node.objects.filter(name="alpha", device_name="fake").exists())
+        time.sleep(1.0)  # its first poll is over; the next one comes after ten minutes
         run = make.make_run(kernel_that("ACCEPT"))
-        from gpu_runner.node import node_app
-        from gpu_runner.protocol import JOB_NAME
-
         with node_app(redis_url) as app:
             app.send_task(JOB_NAME, args=[str(run.pk)], queue="cpu-interpret")
         wait_for_status(run, "finished")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
-    finally:
-        process.kill()
-        process.wait()
+        assert process.wait(timeout=PATIENCE_S) == 0
