@@ -67,7 +67,8 @@ def read_verdict(path: Path) -> Verdict:
 
 def find_task(verdict: Verdict, folder: Path | None) -> Task:
     """The task of a verdict, by digest. Raises UsageError when this machine does not have it."""
-    candidates = [folder] if folder else sorted(REPOSITORY.glob(f"*/*/tasks/{verdict.task.name}"))
+    known = (path.parent for path in sorted(REPOSITORY.glob("*/*/tasks/*/task.json")))
+    candidates = [folder] if folder else known
     for place in candidates:
         try:
             task = load_task(place)
