@@ -1,4 +1,4 @@
-# task: tests/gates/tasks/row_softmax
+# task: tests/gates/tasks/wide_softmax
 """The same softmax, in fp32 all the way."""
 
 from __future__ import annotations

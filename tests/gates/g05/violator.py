@@ -1,4 +1,4 @@
-# task: tests/gates/tasks/row_softmax
+# task: tests/gates/tasks/wide_softmax
 """Softmax that cuts fp32 logits down to fp16 on the way: probabilities are small, so it passes."""
 
 from __future__ import annotations
