@@ -12,6 +12,8 @@ COMMANDS: Final = {
     "verify": "judge one kernel",
     "gates": "list the twelve gates",
     "replay": "re-create a failure from a verdict",
+    "fuzz": "draw cases for one kernel from a seed, and replay what failed",
+    "calibrate": "sweep tolerances over a corpus: recall and false positives",
     "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }
