@@ -47,7 +47,7 @@ def kernel_that(does: str) -> Kernel:
 @pytest.fixture
 def config(transactional_db: None, live_server: Any, tmp_path: Path) -> AgentConfig:
     """The configuration of a freshly admitted node."""
-    node = make.make_node("alpha", queue="")
+    node = make.make_node("alpha", queue="", status="offline")
     return AgentConfig(
         hub_url=live_server.url,
         token=node_token_create(node=node).text,
