@@ -27,7 +27,7 @@ CASES: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 6, DeviceMod
 """How many shapes per dim."""
 
 SHAPE_BUDGET: Final[Mapping[DeviceMode, int]] = {
-    DeviceMode.CPU_INTERPRET: 1 << 13,
+    DeviceMode.CPU_INTERPRET: 1 << 15,
     DeviceMode.CUDA: 1 << 24,
 }
 """Greatest number of elements of one tensor in this gate."""
