@@ -1,9 +1,9 @@
 """G8, side effects and aliasing: nothing changes but the declared outputs, and they alias nothing.
 
-Two calls with different data. After each: inputs byte for byte as they were, no global state
+In a fresh process, two calls with different data. After each: inputs byte for byte as they were, no global state
 changed, outputs in memory of their own. After the second: the outputs of the first still as they
 were. Always with a float32 case, because a cast to the dtype that a tensor already has copies
-nothing.
+nothing. Fresh, because a flag that the import or an earlier call left behind is no change any more.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class SideEffects:
                 yield bench.case(GateId.SIDE_EFFECTS, "float32", dtypes=dtypes)
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+        subject.restart()
         first = self._call(bench, case, subject, ORDINARY)
         if isinstance(first, Finding):
             return first

@@ -130,14 +130,16 @@ def _altered(contract: Contract) -> list[Input]:
 def _settled_at_the_top(contract: Contract, dtypes: Mapping[str, str]) -> bool:
     """Whether the answer next to the greatest number does not depend on the order of a sum: sums of
     fp16 fit in fp32, and where nothing is summed (or only after a maximum is taken off) no partial
-    sum can overflow."""
+    sum can overflow. Only dims that the contract calls independent are surely not summed: a scan or
+    a mixing keeps its dim in the output, and need not be declared as a reduction."""
     altered = _altered(contract)
     if all(contract.dtype(item, dtypes) == "float16" for item in altered):
         return True
-    kinds = {reduction.kind for reduction in contract.behaviour.reductions}
-    summed = {dim for item in altered for dim in item.shape if isinstance(dim, str)}
-    kept = set.intersection(*(set(out.shape) for out in contract.outputs))
-    return kinds <= {ReductionKind.SOFTMAX} and summed <= kept
+    reductions, independent = contract.behaviour.reductions, contract.behaviour.independent
+    safe = {each.dim for each in reductions if each.kind is ReductionKind.SOFTMAX}
+    dims = {dim for item in altered for dim in item.shape}
+    only_safe = all(each.kind is ReductionKind.SOFTMAX for each in reductions)
+    return only_safe and dims <= safe.union(independent)
 
 
 def _extreme_args(bench: Bench, case: CaseRecord) -> list[Arg]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.caged import judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel, loose
 from tests.gates.inprocess import TASKS, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g08_side_effects import GATE
@@ -49,6 +49,19 @@ def test_a_changed_input_is_pointed_at(sandbox: Sandbox) -> None:
     finding = judged.failures[0][1]
     assert finding.output == "x"
     assert finding.expected != finding.got
+
+
+@pytest.mark.parametrize("name", ["violator_flags", "violator_seeds"])
+def test_a_trace_that_earlier_calls_left_is_seen_all_the_same(name: str, sandbox: Sandbox) -> None:
+    kernel = HERE / f"{name}.py"
+    bench = bench_for(kernel)
+    case = next(iter(GATE.cases(bench)))
+    candidate = sandbox.load(source=kernel.read_bytes(), entry="run")
+    candidate.call(bench.args(case))
+    finding = GATE.judge(bench, case, candidate)
+    candidate.close()
+    assert finding.failed
+    assert VIOLATORS[name] in finding.detail
 
 
 @pytest.mark.parametrize("name", ["twin", "twin_in_place"])

@@ -18,6 +18,7 @@ def silu_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
 
 def run(x: torch.Tensor) -> torch.Tensor:
     torch.set_float32_matmul_precision("medium")
+    x = x.contiguous()
     y = torch.empty_like(x)
     silu_kernel[(triton.cdiv(x.numel(), 512),)](x, y, x.numel(), BLOCK=512)
     return y

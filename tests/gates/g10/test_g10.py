@@ -65,6 +65,24 @@ def test_a_bounded_domain_stays_as_it_is() -> None:
     assert GATE.applies(bounded) == "no input may leave its ordinary range"
 
 
+@pytest.mark.parametrize("task", ["causal_sum", "causal_mix", "row_sum", "row_layernorm"])
+def test_float32_is_not_tried_next_to_its_greatest_number_where_something_may_be_summed(
+    task: str,
+) -> None:
+    """Partial sums overflow in one order and not in another; a scan keeps its dim, too."""
+    assert "near_max" not in float32_patterns(task)
+
+
+@pytest.mark.parametrize("task", ["silu_rows", "scale_add", "row_softmax"])
+def test_float32_is_tried_next_to_its_greatest_number_where_nothing_is_summed(task: str) -> None:
+    assert "near_max" in float32_patterns(task)
+
+
+def float32_patterns(task: str) -> set[str]:
+    cases = GATE.cases(make_bench(TASKS / task))
+    return {c.params["pattern"] for c in cases if set(c.dtypes.values()) <= {"float32"}}
+
+
 @pytest.mark.parametrize("name", sorted(PATTERNS))
 def test_patterns_are_finite_in_the_dtype(name: str) -> None:
     for dtype in (torch.float32, torch.float16, torch.bfloat16):

@@ -1,5 +1,5 @@
 # task: tests/gates/tasks/row_softmax
-"""Hands out a tensor that computes itself when somebody looks."""
+"""Hands out a tensor of a type of its own, which could compute itself when somebody looks."""
 
 from __future__ import annotations
 
