@@ -44,6 +44,7 @@ class Agent:
         self._turn = threading.Lock()
         self._stop = threading.Event()
         self._verifier: VerifierProcess | None = None
+        self._unregistered: records.Environment | None = None
         self._faults = 0
         self._heartbeat_s = 2.0
 
@@ -91,14 +92,17 @@ class Agent:
 
     def _make_ready(self) -> bool:
         """A warm verifier, and a hub that knows of it; False when either is not to be had now."""
-        if self._verifier is not None and self._verifier.alive:
-            return True
-        self._end_verifier()
         try:
-            self._verifier = self._new_verifier()
-            environment = self._verifier.wait_ready(self.config.ready_s, self._stop)
-            self._register(environment)
-        except (VerifierError, HubUnreachableError, HubRefusedError) as error:
+            if self._verifier is None or not self._verifier.alive:
+                self._warm_up()
+            if self._unregistered is not None:
+                self._register(self._unregistered)
+        except HubUnreachableError as error:
+            # The verifier stays: warming up takes seconds, and the hub may just be starting.
+            log.warning("not registered: %s", error)
+            self._stop.wait(self.config.poll_s)
+            return False
+        except (VerifierError, HubRefusedError) as error:
             if not self.stopping:
                 log.error("not ready: %s", error)
             self._end_verifier()
@@ -106,8 +110,12 @@ class Agent:
             return False
         return True
 
-    def _new_verifier(self) -> VerifierProcess:
-        return VerifierProcess(self.config.verifier, verifier_environment(), self.config.scratch)
+    def _warm_up(self) -> None:
+        self._end_verifier()
+        self._verifier = VerifierProcess(
+            self.config.verifier, verifier_environment(), self.config.scratch
+        )
+        self._unregistered = self._verifier.wait_ready(self.config.ready_s, self._stop)
 
     def _register(self, environment: records.Environment) -> None:
         if (environment.mode is records.DeviceMode.CUDA) != self.queue.startswith("sm"):
@@ -116,6 +124,7 @@ class Agent:
                 f"queue {self.queue} is served, but the verifier runs in mode {environment.mode}"
             )
         welcome = self._hub.register(Registration(self.queue, environment))
+        self._unregistered = None
         self._heartbeat_s = float(welcome.heartbeat_s)
         log.info("node %s serves %s on %s", welcome.node, self.queue, environment.device_name)
 
@@ -207,14 +216,17 @@ class Agent:
         self._end_verifier()
 
     def _report(self, leased: LeasedRun, line: Line | None) -> None:
-        """Offers the result until the hub takes it or says that it wants it no more."""
+        """Offers the result until the hub takes it or says that it wants it no more.
+
+        VerifierError for an infrastructure error that the verifier itself reports: it is treated
+        as broken, so that a dead device does not use up the attempts of the whole queue.
+        """
         if line is None or line.event == "cancelled":
             return
         if line.event == "error":
-            kind = (
-                FaultKind.TASK if line.payload.get("kind") == "task" else FaultKind.INFRASTRUCTURE
-            )
-            self._fault(leased, kind, _complaint(line))
+            if line.payload.get("kind") != "task":
+                raise VerifierError(_complaint(line))
+            self._fault(leased, FaultKind.TASK, _complaint(line))
             return
         deadline = time.monotonic() + REPORT_S
         pause_s = 0.5
@@ -242,6 +254,7 @@ class Agent:
 
     def _end_verifier(self) -> None:
         verifier, self._verifier = self._verifier, None
+        self._unregistered = None
         if verifier is not None:
             verifier.end()
 

@@ -143,6 +143,24 @@ def test_a_crash_is_tried_again_on_a_fresh_verifier(start_agent: StartAgent) -> 
     assert run.attempt == 2
 
 
+def test_a_verifier_that_reports_a_broken_machine_is_replaced(start_agent: StartAgent) -> None:
+    broken = make.make_run(kernel_that("BROKEN"), max_attempts=1)
+    agent = start_agent()
+    wait_for(lambda: agent._verifier is not None)
+    first = agent._verifier
+    wait_for_status(broken, "errored")
+    wait_for_status(make.make_run(kernel_that("ACCEPT")), "finished")
+    assert agent._verifier is not first
+
+
+def test_a_hub_that_is_not_there_yet_costs_no_warm_verifier(start_agent: StartAgent) -> None:
+    agent = start_agent(hub_url="http://127.0.0.1:9")
+    wait_for(lambda: agent._unregistered is not None)
+    warm = agent._verifier
+    time.sleep(0.5)
+    assert agent._verifier is warm
+
+
 def test_the_run_after_a_crash_is_judged(start_agent: StartAgent) -> None:
     make.make_run(kernel_that("CRASH"), max_attempts=1)
     follows = make.make_run(kernel_that("ACCEPT"))
