@@ -1,0 +1,326 @@
+"""A case is a function of its seed; a bug is found, shrunk, and comes back byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.gates.inprocess import TASKS, InProcess, make_bench
+from verifier.__main__ import main
+from verifier.fuzz import Layout, Strategy, fuzz, fuzz_args, fuzz_case, fuzz_judge
+from verifier.records import CaseRecord
+from verifier.referee.bench import Bench
+from verifier.subject import Arg
+
+TASK = TASKS / "row_softmax"
+NUMBERS = range(40)
+
+HONEST = "import torch\n\ndef run(x):\n    return torch.softmax(x.float(), -1).to(x.dtype)\n"
+COUNTS_PADDING = """
+import torch
+
+def run(x):
+    x = x.contiguous()
+    n = x.shape[-1]
+    padded = torch.nn.functional.pad(x.float(), (0, -n % 64))
+    return torch.softmax(padded, -1)[..., :n].to(x.dtype).contiguous()
+"""
+SWALLOWS_NAN = HONEST.replace(
+    "x.float()", "x.float().nan_to_num(nan=0.0, posinf=1e30, neginf=-1e30)"
+)
+MAKES_NAN = HONEST.replace(".to(x.dtype)", ".to(x.dtype).fill_(float('nan'))")
+ASSUMES_DENSE = HONEST.replace(
+    "x.float()", "torch.as_strided(x, x.shape, (x.shape[1], 1), x.storage_offset()).float()"
+)
+
+Writer = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Writer:
+    def to_file(source: str) -> Path:
+        path = tmp_path / "kernel.py"
+        path.write_text(source)
+        return path
+
+    return to_file
+
+
+def bench_of(kernel: Path | None = None) -> Bench:
+    return make_bench("row_softmax", kernel)
+
+
+def tensor_of(args: list[Arg]) -> torch.Tensor:
+    assert isinstance(args[0], torch.Tensor)
+    return args[0]
+
+
+def with_params(case: CaseRecord, **params: Any) -> CaseRecord:
+    return CaseRecord(case.label, case.dims, case.dtypes, case.fill, case.seed, params)
+
+
+# --- drawing
+
+
+def test_the_same_seed_draws_the_same_cases_and_bytes() -> None:
+    for number in NUMBERS:
+        first = fuzz_case(bench_of(), Strategy.MIXED, 5, number)
+        second = fuzz_case(bench_of(), Strategy.MIXED, 5, number)
+        assert first == second
+        left, right = (tensor_of(fuzz_args(bench_of(), case)) for case in (first, second))
+        assert torch.equal(left.nan_to_num(7.0), right.nan_to_num(7.0))
+
+
+def test_another_seed_draws_other_cases() -> None:
+    bench = bench_of()
+    ours, theirs = ([fuzz_case(bench, Strategy.MIXED, s, n) for n in NUMBERS] for s in (5, 6))
+    assert {case.seed for case in ours}.isdisjoint(case.seed for case in theirs)
+    assert [case.dims for case in ours] != [case.dims for case in theirs]
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_every_shape_is_allowed_and_within_the_budget(strategy: Strategy) -> None:
+    bench = bench_of()
+    drawn = [fuzz_case(bench, strategy, 1, number).dims for number in NUMBERS]
+    assert all(bench.contract.allows(dims) for dims in drawn)
+    assert all(bench.elements(dims) <= bench.budget for dims in drawn)
+    assert len({tuple(dims.values()) for dims in drawn}) > 3
+
+
+def test_mixed_cases_reach_sizes_around_the_tile_of_the_kernel(write: Writer) -> None:
+    bench = bench_of(write("BLOCK = 96\n" + HONEST))
+    sizes = {fuzz_case(bench, Strategy.MIXED, 1, number).dims["N"] for number in range(200)}
+    assert {95, 96, 97} <= sizes
+
+
+def test_regular_cases_are_what_a_benchmark_would_try() -> None:
+    drawn = [fuzz_case(bench_of(), Strategy.REGULAR, 1, number) for number in NUMBERS]
+    assert all(n & (n - 1) == 0 for case in drawn for n in (case.dims["N"],))
+    assert {(c.fill, c.params["plant"], c.params["layout"]) for c in drawn} == {
+        ("wide", "", "dense")
+    }
+
+
+def test_no_bf16_for_a_triton_kernel_in_the_interpreter() -> None:
+    bench = bench_of()
+    if bench.device.type != "cpu":
+        pytest.skip("CUDA device: there bf16 of a Triton kernel is judged")
+    drawn = {fuzz_case(bench, Strategy.MIXED, 1, n).dtypes["T"] for n in NUMBERS}
+    assert drawn == {"float32", "float16"}
+
+
+@pytest.mark.parametrize("layout", [Layout.TRANSPOSED, Layout.STEP2, Layout.OFFSET])
+def test_a_layout_changes_strides_or_offset_and_no_value(layout: Layout) -> None:
+    bench = bench_of()
+    case = fuzz_case(bench, Strategy.BOUNDARY, 1, 0)
+    case = CaseRecord("c", {"M": 3, "N": 7}, case.dtypes, "normal", 9, {})
+    dense, laid = (
+        tensor_of(fuzz_args(bench, with_params(case, plant="", layout=one.value)))
+        for one in (Layout.DENSE, layout)
+    )
+    assert torch.equal(dense, laid)
+    assert (laid.stride(), laid.storage_offset()) != (dense.stride(), dense.storage_offset())
+
+
+@pytest.mark.parametrize(
+    ("plant", "found"),
+    [("nan", torch.isnan), ("inf", torch.isposinf), ("-inf", torch.isneginf)],
+)
+def test_a_plant_is_in_the_input(plant: str, found: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    bench = bench_of()
+    case = CaseRecord("c", {"M": 3, "N": 7}, {"T": "float32"}, "normal", 9, {})
+    args = fuzz_args(bench, with_params(case, plant=plant, layout="dense"))
+    assert found(tensor_of(args)).any()
+
+
+# --- judging
+
+
+def test_an_honest_kernel_passes_every_case(write: Writer) -> None:
+    path = write(HONEST)
+    tally = fuzz(bench_of(path), InProcess(path), seed=2, iterations=60)
+    assert (tally.passed, tally.failed, tally.notes) == (60, 0, ())
+
+
+def test_a_tail_bug_is_found_and_shrunk_to_a_tail(write: Writer) -> None:
+    path = write(COUNTS_PADDING)
+    tally = fuzz(bench_of(path), InProcess(path), seed=2, iterations=20)
+    assert tally.failed
+    example = tally.failures[0]
+    assert example.case.dims["M"] == 1
+    assert example.case.dims["N"] % 64
+    assert example.index
+    assert example.calls
+
+
+def test_regular_shapes_do_not_find_the_tail_bug(write: Writer) -> None:
+    path = write(COUNTS_PADDING)
+    bench = bench_of(path)
+    cases = [fuzz_case(bench, Strategy.REGULAR, 2, number) for number in NUMBERS]
+    whole = [case for case in cases if case.dims["N"] % 64 == 0]
+    assert whole
+    assert all(fuzz_judge(bench, case, InProcess(path)).passed for case in whole)
+
+
+def planted(plant: str) -> CaseRecord:
+    params = {"plant": plant, "layout": "dense"}
+    return CaseRecord("c", {"M": 3, "N": 7}, {"T": "float32"}, "normal", 9, params)
+
+
+def test_nan_where_the_reference_has_nan_is_right(write: Writer) -> None:
+    path, case = write(HONEST), planted("nan")
+    bench = bench_of(path)
+    golden = bench.golden(fuzz_args(bench, case))
+    assert not isinstance(golden, str)
+    assert golden[0].isnan().any()
+    assert fuzz_judge(bench, case, InProcess(path)).passed
+
+
+@pytest.mark.parametrize("plant", ["nan", "inf"])
+def test_a_finite_value_where_the_reference_has_nan_is_wrong(write: Writer, plant: str) -> None:
+    path = write(SWALLOWS_NAN)
+    finding = fuzz_judge(bench_of(path), planted(plant), InProcess(path))
+    assert finding.failed
+    assert finding.hard
+
+
+def test_nan_where_the_reference_is_finite_is_wrong(write: Writer) -> None:
+    path = write(MAKES_NAN)
+    finding = fuzz_judge(bench_of(path), planted(""), InProcess(path))
+    assert finding.failed
+    assert finding.hard
+
+
+def test_a_kernel_that_assumes_dense_rows_fails_in_another_layout(write: Writer) -> None:
+    path = write(ASSUMES_DENSE)
+    bench = bench_of(path)
+    case = CaseRecord("c", {"M": 3, "N": 7}, {"T": "float32"}, "normal", 9, {})
+    for layout, right in ((Layout.DENSE, True), (Layout.TRANSPOSED, False)):
+        laid = with_params(case, plant="", layout=layout.value)
+        assert fuzz_judge(bench, laid, InProcess(path)).passed is right
+
+
+# --- the command, through the sandbox
+
+
+def fuzz_command(kernel: Path, out: Path, *more: str) -> int:
+    words = ["fuzz", "--task", str(TASK), "--kernel", str(kernel), "--device", "cpu"]
+    return main([*words, "--seed", "3", "--iterations", "8", "--json", str(out), *more])
+
+
+def replay(report: Path, task: Path = TASK) -> int:
+    return main(["fuzz", "--task", str(task), "--replay", str(report), "--device", "cpu"])
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a kernel with a tail bug."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    (folder / "kernel.py").write_text(COUNTS_PADDING)
+    out = folder / "report.json"
+    assert fuzz_command(folder / "kernel.py", out) == 1
+    return out
+
+
+def forge(report: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    document = json.loads(report.read_text())
+    change(document)
+    forged = folder / "forged.json"
+    forged.write_text(json.dumps(document))
+    return forged
+
+
+def test_a_report_holds_what_a_replay_needs(report: Path) -> None:
+    document = json.loads(report.read_text())
+    example = document["failures"][0]
+    assert document["seed"] == 3
+    assert len(document["task"]["digest"]) == 64
+    assert {len(call[side]) for call in example["calls"] for side in ("inputs", "outputs")} == {64}
+    assert {"dims", "dtypes", "fill", "seed", "params"} <= example["case"].keys()
+
+
+def test_a_report_replays_byte_for_byte(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(report) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("fails again; digests match") == len(
+        json.loads(report.read_text())["failures"]
+    )
+
+
+def test_the_same_seed_writes_the_same_failures_again(
+    report: Path, write: Writer, tmp_path: Path
+) -> None:
+    again = tmp_path / "again.json"
+    fuzz_command(write(COUNTS_PADDING), again)
+    first, second = (json.loads(path.read_text()) for path in (report, again))
+    assert first["failures"] == second["failures"]
+    assert first["failed"] == second["failed"]
+
+
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+def test_a_forged_digest_does_not_replay(report: Path, tmp_path: Path, side: str) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["failures"][0]["calls"][0][side] = "0" * 64
+
+    assert replay(forge(report, tmp_path, change)) == 1
+
+
+def test_a_forged_case_does_not_replay(report: Path, tmp_path: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["failures"][0]["case"]["seed"] += 1
+
+    assert replay(forge(report, tmp_path, change)) == 1
+
+
+def test_a_report_with_a_mended_kernel_does_not_replay(report: Path, tmp_path: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["kernel"]["source"] = HONEST
+
+    assert replay(forge(report, tmp_path, change)) == 1
+
+
+def test_a_report_of_another_task_is_bad_usage(report: Path) -> None:
+    assert replay(report, TASKS / "row_amax") == 2
+
+
+def test_what_is_no_report_is_bad_usage(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert replay(other) == 2
+
+
+def test_an_honest_kernel_exits_zero(write: Writer, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    assert fuzz_command(write(HONEST), out) == 0
+    document = json.loads(out.read_text())
+    assert (document["passed"], document["failed"], document["failures"]) == (8, 0, [])
+
+
+def test_a_kernel_that_cannot_be_loaded_is_a_violation_with_its_reason(
+    write: Writer, tmp_path: Path
+) -> None:
+    out = tmp_path / "report.json"
+    assert fuzz_command(write("def run(:"), out) == 1
+    assert "SyntaxError" in json.loads(out.read_text())["failures"][0]["detail"]
+
+
+def test_no_iterations_is_bad_usage(write: Writer, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    assert fuzz_command(write(HONEST), out, "--iterations", "0") == 2
+
+
+def test_a_tolerance_table_takes_the_place_of_the_default_rule(
+    write: Writer, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.json"
+    loose = dict.fromkeys(("float32", "float16", "bfloat16"), 2.0)
+    table.write_text(json.dumps({"tolerances": {"gates/row_softmax": loose}}))
+    kernel = write(COUNTS_PADDING)
+    out = tmp_path / "report.json"
+    assert fuzz_command(kernel, out, "--strategy", "boundary", "--tolerances", str(table)) == 0
+    assert fuzz_command(kernel, out, "--strategy", "boundary") == 1
