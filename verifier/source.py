@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,19 @@ MAX_SOURCE_NBYTES: Final = 1 << 20
 _TILE_NAME: Final = re.compile(r"block|tile|chunk|^b[mnk]?$", re.IGNORECASE)
 _MAX_CONSTANTS: Final = 4
 _MAX_AST_NBYTES: Final = MAX_SOURCE_NBYTES
+_MAX_TILE: Final = 8192
+_MAX_OPERAND: Final = 1 << 20
+_MAX_EXPONENT: Final = 20
+_MAX_DEPTH: Final = 8
+_POWERS: Final = (ast.LShift, ast.Pow)
+_ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift,
+    ast.Pow: operator.pow,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +75,93 @@ def _language(text: str, tree: ast.AST | None) -> Language:
     return Language.TORCH
 
 
-def _named_integers(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """(name, value) of every keyword, default and assignment that gives an integer to a name."""
+def _named_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """(name, expression) of all that gives a name a value: keywords, defaults, assignments."""
     for node in ast.walk(tree):
         match node:
-            case ast.keyword(arg=str(name), value=ast.Constant(value=int(value))):
+            case ast.keyword(arg=str(name), value=value):
                 yield name, value
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))):
+            case ast.Assign(targets=targets, value=value):
+                yield from ((name.id, value) for name in targets if isinstance(name, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
                 yield name, value
             case ast.FunctionDef(args=ast.arguments() as args):
-                named = args.args[len(args.args) - len(args.defaults) :]
-                for arg, default in zip(named, args.defaults, strict=True):
-                    if isinstance(default, ast.Constant) and isinstance(default.value, int):
-                        yield arg.arg, default.value
+                named = [*args.posonlyargs, *args.args]
+                for arg, default in zip(reversed(named), reversed(args.defaults), strict=False):
+                    yield arg.arg, default
+                for arg, given in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+                    if given is not None:
+                        yield arg.arg, given
             case ast.Dict(keys=keys, values=values):
                 for key, item in zip(keys, values, strict=True):
-                    match key, item:
-                        case ast.Constant(value=str(name)), ast.Constant(value=int(value)):
-                            yield name, value
+                    match key:
+                        case ast.Constant(value=str(name)):
+                            yield name, item
                         case _:
                             pass
             case _:
                 pass
 
 
+def _folded(value: ast.expr, depth: int = _MAX_DEPTH) -> int | None:
+    """The integer that an expression of constants is, such as ``1 << 12``; None for all else.
+
+    Nothing is computed with numbers that are no tile size, so hostile powers cost nothing.
+    """
+    match value:
+        case ast.Constant(value=int(number)):
+            return number if 0 <= number <= _MAX_OPERAND else None
+        case ast.BinOp(left=left, op=op, right=right) if depth:
+            apply = _ARITHMETIC.get(type(op))
+            one, two = _folded(left, depth - 1), _folded(right, depth - 1)
+            if apply is None or one is None or two is None:
+                return None
+            if isinstance(op, _POWERS) and two > _MAX_EXPONENT:
+                return None
+            if isinstance(op, ast.FloorDiv) and two == 0:
+                return None
+            number = apply(one, two)
+            return number if 0 <= number <= _MAX_OPERAND else None
+        case _:
+            return None
+
+
+def _integers(value: ast.expr, depth: int = _MAX_DEPTH) -> Iterator[int]:
+    """The constants that a value is made of: 64 and 4096 in ``max(64, min(width, 1 << 12))``."""
+    number = _folded(value)
+    if number is not None:
+        yield number
+    elif depth:
+        match value:
+            case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, _POWERS):
+                parts = [left, right]
+            case ast.Call(args=args):
+                parts = args
+            case ast.IfExp(body=body, orelse=orelse):
+                parts = [body, orelse]
+            case _:
+                parts = []
+        for part in parts:
+            yield from _integers(part, depth - 1)
+
+
 def _tile_sizes(tree: ast.AST | None) -> tuple[int, ...]:
     if tree is None:
         return ()
-    sizes = {
-        value
-        for name, value in _named_integers(tree)
-        if _TILE_NAME.search(name) and 1 < value <= 8192
-    }
-    return tuple(sorted(sizes)[:_MAX_CONSTANTS])
+    sizes = sorted(
+        {
+            size
+            for name, value in _named_values(tree)
+            if _TILE_NAME.search(name)
+            for size in _integers(value)
+            if 1 < size <= _MAX_TILE
+        }
+    )
+    if len(sizes) > _MAX_CONSTANTS:  # both ends: a few small ones must not hide the greatest
+        sizes = sizes[: _MAX_CONSTANTS // 2] + sizes[-(_MAX_CONSTANTS // 2) :]
+    return tuple(sizes)
 
 
 def _parse(text: str) -> ast.AST | None:

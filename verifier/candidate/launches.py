@@ -24,6 +24,7 @@ class Launches:
 
     def __init__(self) -> None:
         self.stage: Stage | None = None
+        self._interpreted = False
 
     def install(self, *, interpreted: bool) -> None:
         """Wrap the launch path for good."""
@@ -31,6 +32,7 @@ class Launches:
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
+        self._interpreted = interpreted
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
         if interpreted:
@@ -47,7 +49,7 @@ class Launches:
                 stage.evidence.launches.append(str(getattr(function, "__name__", function)))
             if stage.options.ablate:
                 return None
-            with stage.paused():
+            with stage.paused(noting=self._interpreted):
                 return run(function, *args, **kwargs)
 
         return launch

@@ -122,15 +122,21 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._held_bytes = 0
         self._count = 0
         self._paused = 0
+        self._noting = options.trace
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Torch operations in here are not the kernel's own (Triton's interpreter makes some)."""
-        self._paused += 1
+    def paused(self, *, noting: bool) -> Iterator[None]:
+        """Allocations in here are not the kernel's own: Triton makes some for a launch.
+
+        Its interpreter only carries data about; so, where it runs the kernel's body as Python,
+        operations are still written down (``noting``). A tuner on a device computes for itself.
+        """
+        before = self._noting
+        self._paused, self._noting = self._paused + 1, before and noting
         try:
             yield
         finally:
-            self._paused -= 1
+            self._paused, self._noting = self._paused - 1, before
 
     def __torch_dispatch__(
         self,
@@ -140,12 +146,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+        if self._noting:
+            self._note(func)
         if self._paused:
             return result
         if func in _ALLOCATE:
             return self._carve(result)
-        if self.options.trace:
-            self._note(func)
         if func in _FILL:
             return self._carve(result, keep=True)
         for tensor in _resizable(func, args, kwargs or {}):

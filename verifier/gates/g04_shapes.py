@@ -154,12 +154,22 @@ def _joint(bench: Bench, tiles: tuple[int, ...]) -> list[Dims]:
     return affordable[:2] + [dict.fromkeys(bench.contract.dims, n) for n in (1, PRIME, 3)]
 
 
+def _one_at(bench: Bench, base: Dims, name: str, size: int) -> Dims:
+    """One dim at this size, the others small; as small as they can be where that costs too much."""
+    dims = {**base, name: size}
+    if _affordable(bench, dims):
+        return dims
+    least = {other: max(1, dim.minimum) for other, dim in bench.contract.dims.items()}
+    tight = {**least, name: size}
+    return tight if bench.contract.allows(tight) else dims
+
+
 def _assignments(bench: Bench) -> list[Dims]:
     """All assignments in the order of trying them, each within the contract and the budget."""
     base = _base(bench)
     tiles = bench.constants or COMMON_TILES
     per_dim = [
-        [{**base, name: size} for size in _sizes(dim, tiles)]
+        [_one_at(bench, base, name, size) for size in _sizes(dim, tiles)]
         for name, dim in bench.contract.dims.items()
     ]
     in_turn = chain(*zip_longest(_joint(bench, tiles), *per_dim))

@@ -25,6 +25,7 @@ VIOLATORS = {
     "violator_sampled_cache": "what other data gave before",
     "violator_tires": "right at first, wrong in call 6",
     "violator_torch": "torch computes for it",
+    "violator_torch_inside": "torch computes for it: _softmax",
     "violator_patches": "patched torch.allclose",
 }
 HOSTILE = {"hostile_subclass": "tensor subclass"}

@@ -1,0 +1,24 @@
+# task: tests/gates/tasks/row_softmax
+"""Softmax of the first 2,048 columns, a tile that the source shows as an expression only."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=float("-inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
+    block = min(triton.next_power_of_2(x.shape[1]), 1 << 11)
+    softmax_kernel[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=block)
+    return y

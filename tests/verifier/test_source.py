@@ -1,0 +1,50 @@
+"""What is read off a kernel's source: tile sizes, however they are written, at no cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from verifier.source import read_source
+
+
+@pytest.mark.parametrize(
+    ("text", "tiles"),
+    [
+        ("BLOCK = 64", (64,)),
+        ("BLOCK = 1 << 12", (4096,)),
+        ("BLOCK = 2 ** 12", (4096,)),
+        ("BLOCK = TILE = 4 * 32", (128,)),
+        ("BLOCK: int = 256", (256,)),
+        ("block = min(next_power_of_2(n), 4096)", (4096,)),
+        ("block = max(64, min(n, 1 << 12))", (64, 4096)),
+        ("block = 64 if n > 300 else 32", (32, 64)),
+        ("k(BLOCK=constexpr(128))", (128,)),
+        ("Config({'BLOCK_M': 8 * 16})", (128,)),
+        ("def k(x, /, BLOCK=16, *, TILE=32): pass", (16, 32)),
+        ("BLOCK = n; width = 64", ()),
+        ("BLOCK = x.shape[-1]", ()),
+        ("BLOCK = 65536", ()),
+    ],
+)
+def test_tile_sizes_are_found_in_whatever_form(text: str, tiles: tuple[int, ...]) -> None:
+    assert read_source(text.encode()).tile_sizes == tiles
+
+
+def test_many_small_tiles_do_not_hide_the_greatest() -> None:
+    text = "\n".join(f"BLOCK_{n} = {n}" for n in (2, 3, 4, 5, 6, 7, 2048, 4096))
+    assert read_source(text.encode()).tile_sizes == (2, 3, 2048, 4096)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BLOCK = 9 ** 9 ** 9 ** 9",
+        "BLOCK = 1 << 10 ** 12",
+        "BLOCK = 1 // 0",
+        "BLOCK = " + "+".join(["1"] * 900),
+        "BLOCK = " + "(" * 100_000,
+        "BLOCK = " + "max(" * 80 + "1" + ")" * 80,
+    ],
+)
+def test_hostile_expressions_cost_nothing_and_show_nothing(text: str) -> None:
+    assert read_source(text.encode()).tile_sizes == ()
