@@ -21,8 +21,8 @@ VIOLATORS = {
     "violator_dirty_scratch": "unwritten or foreign memory",
 }
 HOSTILE = {"hostile_dirty_scratch": "unwritten or foreign memory"}
-"""Right only where fresh memory happens to be zero. Here it never is, so the loose test, which runs in
-the same sandbox, rejects them as well: no proof of an illusion, but this gate must name the cause."""
+"""Right only where fresh memory happens to be zero. Here it never is, so the loose test, which runs
+in the same sandbox, rejects them as well: no illusion, but this gate must name the cause."""
 TWINS = ["twin", "twin_softmax"]
 
 
