@@ -212,8 +212,8 @@ def round_up(value: float) -> float:
     if value <= 1e-12:
         return 1e-12
     power = math.floor(math.log10(value))
-    steps = (mantissa * 10.0 ** (power + up) for up in (0, 1) for mantissa in (1, 2, 5))
-    return next(float(f"{step:.0e}") for step in steps if step >= value)
+    steps = (float(f"{mantissa}e{power + up}") for up in (0, 1) for mantissa in (1, 2, 5))
+    return next(step for step in steps if step >= value)
 
 
 Judge = Callable[[Observation], bool]

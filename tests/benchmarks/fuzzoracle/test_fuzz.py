@@ -1,0 +1,256 @@
+"""Seeded fuzzing: the same cases everywhere, the smallest failing shape, replays byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.fuzzoracle.suite import HERE
+from verifier.__main__ import main
+from verifier.commands.fuzz import read_tolerances
+from verifier.fuzz import Layout, Strategy, Tally, fuzz, fuzz_args, fuzz_case, with_tolerances
+from verifier.pipeline import build_bench
+from verifier.records import CaseRecord, DeviceMode
+from verifier.referee.bench import Bench, digest
+from verifier.session import Job, Session, UsageError, make_request, read_kernel
+from verifier.source import read_source
+
+REPLICA = HERE / "kernels" / "p1_replica"
+PINNED_DIMS = {"B": 2, "S": 1, "H": 1025}
+PINNED_DIGEST = "c6af4b91476885a194d9f720cdbe8f87a1cd41d448dca6c064639431befee8b8"
+
+
+def bench_of(task: str, label: str, group: str = "p1_replica") -> Bench:
+    kernel = HERE / "kernels" / group / f"{label}.py"
+    request = make_request(
+        Job(HERE / "tasks" / task, kernel, seed=1), read_source(read_kernel(kernel))
+    )
+    return build_bench(request, DeviceMode.CPU_INTERPRET, torch.device("cpu"))
+
+
+def fuzzed(
+    session: Session,
+    task: str,
+    label: str,
+    strategy: Strategy,
+    *,
+    group: str = "p1_replica",
+    iterations: int = 30,
+    seed: int = 3,
+) -> Tally:
+    source = read_kernel(HERE / "kernels" / group / f"{label}.py")
+    candidate = session.sandbox.load(source=source, entry="run", convention="function")
+    try:
+        bench = bench_of(task, label, group)
+        return fuzz(bench, candidate, seed=seed, iterations=iterations, strategy=strategy)
+    finally:
+        candidate.close()
+
+
+# --- drawing
+
+
+def test_a_seed_gives_the_same_case_each_time() -> None:
+    bench = bench_of("softmax", "softmax_triton")
+    for number in range(20):
+        first = fuzz_case(bench, Strategy.MIXED, 3, number)
+        assert fuzz_case(bench, Strategy.MIXED, 3, number) == first
+        assert digest(fuzz_args(bench, first)) == digest(fuzz_args(bench, first))
+
+
+def test_another_seed_gives_other_cases() -> None:
+    bench = bench_of("softmax", "softmax_triton")
+    cases = [[fuzz_case(bench, Strategy.MIXED, s, n) for n in range(20)] for s in (3, 4)]
+    assert cases[0] != cases[1]
+
+
+def test_the_bytes_of_a_case_are_these_on_every_machine() -> None:
+    bench = bench_of("softmax", "softmax_triton")
+    case = fuzz_case(bench, Strategy.BOUNDARY, 2026, 0)
+    assert case.dims == PINNED_DIMS
+    assert digest(fuzz_args(bench, case)) == PINNED_DIGEST
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_every_case_is_within_the_contract_and_the_budget(strategy: Strategy) -> None:
+    bench = bench_of("op-causal-attention", "causal_attention_honest", "illusions26")
+    for number in range(60):
+        dims = fuzz_case(bench, strategy, 5, number).dims
+        assert bench.contract.allows(dims)
+        assert bench.elements(dims) <= bench.budget
+
+
+def test_regular_cases_have_sizes_that_are_powers_of_two() -> None:
+    bench = bench_of("softmax", "softmax_triton")
+    for number in range(40):
+        dims = fuzz_case(bench, Strategy.REGULAR, 5, number).dims
+        assert all(size & (size - 1) == 0 for size in dims.values())
+
+
+def case_with(bench: Bench, **params: str) -> CaseRecord:
+    plain: dict[str, Any] = {"plant": "", "layout": "dense"}
+    return CaseRecord(
+        "c",
+        bench.contract.usual_dims(),
+        bench.contract.usual_dtypes(),
+        "normal",
+        9,
+        {**plain, **params},
+    )
+
+
+def test_planted_values_replace_a_few_and_only_where_the_domain_allows() -> None:
+    bench = bench_of("op-cross-entropy", "cross_entropy_honest", "illusions26")
+    logits, target = fuzz_args(bench, case_with(bench, plant="nan"))
+    assert isinstance(logits, torch.Tensor)
+    assert isinstance(target, torch.Tensor)
+    assert 0 < int(logits.isnan().sum()) <= 1 + logits.numel() // 64
+    assert int(target.min()) >= 0
+    assert int(target.max()) < logits.shape[1]
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_a_layout_keeps_the_values(layout: Layout) -> None:
+    bench = bench_of("matmul", "matmul_triton")
+    plain = fuzz_args(bench, case_with(bench))
+    laid = fuzz_args(bench, case_with(bench, layout=layout.value))
+    for left, right in zip(plain, laid, strict=True):
+        assert isinstance(left, torch.Tensor)
+        assert isinstance(right, torch.Tensor)
+        assert torch.equal(left, right)
+
+
+@pytest.mark.parametrize("layout", [Layout.TRANSPOSED, Layout.STEP2])
+def test_a_strided_layout_is_not_contiguous(layout: Layout) -> None:
+    bench = bench_of("matmul", "matmul_triton")
+    for arg in fuzz_args(bench, case_with(bench, layout=layout.value)):
+        assert isinstance(arg, torch.Tensor)
+        assert not arg.is_contiguous()
+
+
+# --- finding
+
+
+def test_regular_shapes_find_no_tail_bug(verifier_session: Session) -> None:
+    tally = fuzzed(verifier_session, "softmax", "softmax_triton_buggy", Strategy.REGULAR)
+    assert (tally.failed, tally.passed) == (0, 30)
+
+
+def test_boundary_shapes_find_the_tail_bug_and_its_smallest_shape(
+    verifier_session: Session,
+) -> None:
+    tally = fuzzed(verifier_session, "softmax", "softmax_triton_buggy", Strategy.BOUNDARY)
+    assert tally.failed > 0
+    assert tally.failures[0].case.dims == {"B": 1, "S": 1, "H": 3}
+    assert tally.failures[0].minimised_from
+
+
+def test_planted_values_find_a_swallowed_nan(verifier_session: Session) -> None:
+    tally = fuzzed(
+        verifier_session,
+        "op-relu",
+        "relu_swallows_nan",
+        Strategy.ADVERSARIAL,
+        group="illusions26",
+    )
+    assert tally.failed > 0
+
+
+def test_layouts_find_an_assumed_stride(verifier_session: Session) -> None:
+    tally = fuzzed(
+        verifier_session,
+        "op-add-bcast",
+        "add_bcast_assumes_dense",
+        Strategy.MIXED,
+        group="illusions26",
+    )
+    assert {example.case.params["layout"] for example in tally.failures} <= {"transposed", "step2"}
+    assert tally.failures
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize(
+    ("task", "label", "group"),
+    [
+        ("softmax", "softmax_triton", "p1_replica"),
+        ("matmul", "matmul", "p1_replica"),
+        ("op-layernorm", "layernorm_honest", "illusions26"),
+        ("op-causal-attention", "causal_attention_honest", "illusions26"),
+    ],
+)
+def test_a_control_passes_every_strategy(
+    verifier_session: Session, task: str, label: str, group: str, strategy: Strategy
+) -> None:
+    tally = fuzzed(verifier_session, task, label, strategy, group=group)
+    assert tally.failed == 0, tally.failures
+    assert tally.passed > 0
+
+
+def test_a_tolerance_of_the_callers_replaces_the_default_rule() -> None:
+    request = make_request(
+        Job(HERE / "tasks" / "softmax", Path("k.py"), seed=1), read_source(b"import triton")
+    )
+    task = with_tolerances(request.task, {"float32": 0.5})
+    assert task.contract.tolerances["float32"].atol == 0.5
+    assert task.digest == request.task.digest
+
+
+# --- commands
+
+
+def fuzz_command(folder: Path, label: str) -> tuple[int, Path]:
+    out = folder / "report.json"
+    words = ["fuzz", "--task", str(HERE / "tasks/softmax"), "--kernel", f"{REPLICA / label}.py"]
+    code = main([*words, "--seed", "5", "--iterations", "12", "--json", str(out)])
+    return code, out
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command writes about a kernel with a tail bug."""
+    code, path = fuzz_command(tmp_path_factory.mktemp("fuzz"), "softmax_triton_buggy")
+    assert code == 1
+    return path
+
+
+def replay_command(path: Path, task: str = "softmax") -> int:
+    return main(["fuzz", "--task", str(HERE / "tasks" / task), "--replay", str(path)])
+
+
+def test_a_report_names_the_digests_of_every_call(report: Path) -> None:
+    failures = json.loads(report.read_text())["failures"]
+    assert len(failures) == 3
+    assert all(len(call["inputs"]) == 64 for example in failures for call in example["calls"])
+
+
+def test_a_report_replays_byte_for_byte(report: Path) -> None:
+    assert replay_command(report) == 0
+
+
+def test_a_replay_whose_bytes_differ_is_told(report: Path, tmp_path: Path) -> None:
+    document = json.loads(report.read_text())
+    document["failures"][0]["calls"][0]["outputs"] = "0" * 64
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    assert replay_command(changed) == 1
+
+
+def test_a_report_of_another_task_is_refused(report: Path) -> None:
+    assert replay_command(report, "relu") == 2
+
+
+def test_a_control_leaves_the_command_with_0(tmp_path: Path) -> None:
+    code, _ = fuzz_command(tmp_path, "softmax_triton")
+    assert code == 0
+
+
+def test_tolerances_without_the_task_are_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"tolerances": {"relu": {"float32": 0.1}}}')
+    assert read_tolerances(path, "relu") == {"float32": 0.1}
+    with pytest.raises(UsageError, match="softmax"):
+        read_tolerances(path, "softmax")
