@@ -3,7 +3,8 @@
 In a fresh process, two calls with different data. After each: inputs byte for byte as they were,
 no global state changed, outputs in memory of their own. After the second: the outputs of the
 first still as they were. Always with a float32 case, because a cast to the dtype that a tensor
-already has copies nothing. Fresh, because a flag that the import or an earlier call left behind is no change any more.
+already has copies nothing. Fresh, because a flag that the import or an earlier call left behind is
+no change any more.
 """
 
 from __future__ import annotations
