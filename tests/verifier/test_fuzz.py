@@ -252,20 +252,9 @@ def test_a_report_replays_byte_for_byte(report: Path, capsys: pytest.CaptureFixt
     )
 
 
-def test_the_same_seed_writes_the_same_failures_again(
-    report: Path, write: Writer, tmp_path: Path
-) -> None:
-    again = tmp_path / "again.json"
-    fuzz_command(write(COUNTS_PADDING), again)
-    first, second = (json.loads(path.read_text()) for path in (report, again))
-    assert first["failures"] == second["failures"]
-    assert first["failed"] == second["failed"]
-
-
-@pytest.mark.parametrize("side", ["inputs", "outputs"])
-def test_a_forged_digest_does_not_replay(report: Path, tmp_path: Path, side: str) -> None:
+def test_a_forged_digest_of_inputs_does_not_replay(report: Path, tmp_path: Path) -> None:
     def change(document: dict[str, Any]) -> None:
-        document["failures"][0]["calls"][0][side] = "0" * 64
+        document["failures"][0]["calls"][0]["inputs"] = "0" * 64
 
     assert replay(forge(report, tmp_path, change)) == 1
 
@@ -284,21 +273,10 @@ def test_a_report_with_a_mended_kernel_does_not_replay(report: Path, tmp_path: P
     assert replay(forge(report, tmp_path, change)) == 1
 
 
-def test_a_report_of_another_task_is_bad_usage(report: Path) -> None:
-    assert replay(report, TASKS / "row_amax") == 2
-
-
 def test_what_is_no_report_is_bad_usage(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text("{}")
     assert replay(other) == 2
-
-
-def test_an_honest_kernel_exits_zero(write: Writer, tmp_path: Path) -> None:
-    out = tmp_path / "report.json"
-    assert fuzz_command(write(HONEST), out) == 0
-    document = json.loads(out.read_text())
-    assert (document["passed"], document["failed"], document["failures"]) == (8, 0, [])
 
 
 def test_a_kernel_that_cannot_be_loaded_is_a_violation_with_its_reason(
@@ -312,15 +290,3 @@ def test_a_kernel_that_cannot_be_loaded_is_a_violation_with_its_reason(
 def test_no_iterations_is_bad_usage(write: Writer, tmp_path: Path) -> None:
     out = tmp_path / "report.json"
     assert fuzz_command(write(HONEST), out, "--iterations", "0") == 2
-
-
-def test_a_tolerance_table_takes_the_place_of_the_default_rule(
-    write: Writer, tmp_path: Path
-) -> None:
-    table = tmp_path / "table.json"
-    loose = dict.fromkeys(("float32", "float16", "bfloat16"), 2.0)
-    table.write_text(json.dumps({"tolerances": {"gates/row_softmax": loose}}))
-    kernel = write(COUNTS_PADDING)
-    out = tmp_path / "report.json"
-    assert fuzz_command(kernel, out, "--strategy", "boundary", "--tolerances", str(table)) == 0
-    assert fuzz_command(kernel, out, "--strategy", "boundary") == 1
