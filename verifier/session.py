@@ -18,7 +18,7 @@ from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
 from verifier.pipeline import Emit, Request, Verification, build_bench
-from verifier.records import Environment, GateId, Progress, Verdict
+from verifier.records import Environment, GateId, KernelRef, Progress, Verdict
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
@@ -60,6 +60,15 @@ def read_kernel(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
+
+
+def source_of(kernel: KernelRef) -> bytes:
+    """The source that rides in a verdict or report. Raises UsageError when it is not the one whose
+    sha256 the document names: what was judged then is something else."""
+    source = kernel.source.encode("utf-8", errors="surrogatepass")
+    if read_source(source).sha256 != kernel.sha256:
+        raise UsageError("the kernel's source in this document does not have the sha256 it names")
+    return source
 
 
 class Session:

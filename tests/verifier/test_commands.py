@@ -123,6 +123,18 @@ def test_a_verdict_with_another_output_digest_does_not_replay(
     assert "output digests DIFFER" in done.stdout
 
 
+def test_a_verdict_whose_source_was_changed_is_refused(
+    rejected: tuple[Path, Verdict], tmp_path: Path
+) -> None:
+    document = json.loads(rejected[0].read_text())
+    document["kernel"]["source"] += "# the same behaviour, other bytes\n"
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    done = verifier("replay", changed, "--device", "cpu")
+    assert done.returncode == 2
+    assert "sha256" in done.stderr
+
+
 def test_a_verdict_never_brings_its_own_reference(
     rejected: tuple[Path, Verdict], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -269,8 +270,19 @@ def test_a_forged_case_does_not_replay(report: Path, tmp_path: Path) -> None:
 def test_a_report_with_a_mended_kernel_does_not_replay(report: Path, tmp_path: Path) -> None:
     def change(document: dict[str, Any]) -> None:
         document["kernel"]["source"] = HONEST
+        document["kernel"]["sha256"] = hashlib.sha256(HONEST.encode()).hexdigest()
 
     assert replay(forge(report, tmp_path, change)) == 1
+
+
+def test_a_source_that_is_not_the_one_named_is_refused(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["kernel"]["source"] += "# the same behaviour, other bytes\n"
+
+    assert replay(forge(report, tmp_path, change)) == 2
+    assert "sha256" in capsys.readouterr().err
 
 
 def test_what_is_no_report_is_bad_usage(tmp_path: Path) -> None:

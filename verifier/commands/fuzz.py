@@ -23,7 +23,15 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench
-from verifier.session import Job, Session, UsageError, make_request, printable, read_kernel
+from verifier.session import (
+    Job,
+    Session,
+    UsageError,
+    make_request,
+    printable,
+    read_kernel,
+    source_of,
+)
 from verifier.source import read_source
 
 
@@ -166,7 +174,7 @@ def read_report(path: Path) -> FuzzReport:
 
 def _replay(args: argparse.Namespace) -> ExitCode:
     report = read_report(args.replay)
-    source = report.kernel.source.encode()
+    source = source_of(report.kernel)
     exact = True
     with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:
         target = _open(

@@ -17,7 +17,7 @@ from verifier.commands.verify import add_device_arguments
 from verifier.contract import Task, TaskError, load_task
 from verifier.pipeline import GATES, build_bench, judge_afresh
 from verifier.records import CallDigest, GateId, GateResult, RecordError, Verdict, from_json
-from verifier.session import Job, Session, UsageError, make_request, parse_gates
+from verifier.session import Job, Session, UsageError, make_request, parse_gates, source_of
 from verifier.source import read_source
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -101,12 +101,8 @@ def replay_all(
     verdict: Verdict, task: Task, results: list[GateResult], session: Session
 ) -> list[Replayed]:
     """Replay the counterexample of each result."""
-    source = verdict.kernel.source.encode()
+    source = source_of(verdict.kernel)
     facts = read_source(source)
-    if facts.sha256 != verdict.kernel.sha256:
-        raise UsageError(
-            "the kernel's source in this verdict does not have the sha256 that it names"
-        )
     request = make_request(Job(task.folder, Path(), verdict.kernel.entry, verdict.seed), facts)
     bench = build_bench(request, session.mode, session.device)
     candidate = session.sandbox.load(
