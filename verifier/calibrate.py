@@ -1,7 +1,8 @@
 """Calibration: how tolerances trade recall against false positives on kernels with known faults.
 
 Every kernel of a corpus meets the same drawn cases. Each call becomes one observation: the kernel's
-greatest error, eager's, and the rounding floor. Every rule is then a threshold on observations, so
+greatest error, eager's, the rounding floor, and what fp32 roundings of the inputs alone would move
+(the comparator's own terms). Every rule is then a threshold on observations, so
 a sweep costs no further calls. Cases with even numbers set the calibrated tolerances, cases with
 odd numbers judge every rule: nothing is scored on what it was fitted to.
 """
@@ -61,6 +62,8 @@ class Observation:
     error: float
     eager_error: float
     floor: float
+    conditioning: float = 0.0
+    """How far roundings of the inputs move the answer; measured where it could decide, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +155,15 @@ def _observed(
     if reply.kind is ReplyKind.RAISED:
         return
     errors = _errors(bench, case, args, reply)
+    moves: tuple[float, ...] | None = None
     for place, (truth, ref) in enumerate(zip(golden, eager.outputs, strict=True)):
         floor = allowance(truth, ref, ref.dtype, Rule(factor=0.0)).atol
         once = allowance(truth, ref, ref.dtype, Rule(factor=1.0)).atol
         dtype = str(ref.dtype).removeprefix("torch.")
+        decides = once < errors[place] < math.inf
+        if decides and moves is None:
+            moves = bench.sensitivity(args)
+        move = moves[place] if decides and moves is not None else 0.0
         yield Observation(
             entry.label,
             entry.task,
@@ -166,6 +174,7 @@ def _observed(
             errors[place],
             once - floor,
             floor,
+            move if math.isfinite(move) else 0.0,
         )
 
 
@@ -240,8 +249,13 @@ def score(rule: str, flags: Judge, observations: Sequence[Observation]) -> Point
     )
 
 
-def _factor_rule(factor: float) -> Judge:
+def _plain_rule(factor: float) -> Judge:
     return lambda one: one.error > factor * one.eager_error + one.floor
+
+
+def _factor_rule(factor: float) -> Judge:
+    """The comparator's rule: the conditioning of the input counts as well."""
+    return lambda one: one.error > factor * one.eager_error + one.floor + one.conditioning
 
 
 def _atol_rule(atol: float) -> Judge:
@@ -266,7 +280,8 @@ def rules(
     entries: Sequence[Entry], tolerances: Mapping[str, Mapping[str, float]]
 ) -> list[tuple[str, Judge]]:
     """Every rule of the sweep by name."""
-    table = [(f"{factor:g} x eager + floor", _factor_rule(factor)) for factor in FACTORS]
+    table = [(f"{factor:g} x eager", _factor_rule(factor)) for factor in FACTORS]
+    table += [("2 x eager, plain", _plain_rule(2.0))]
     table += [("calibrated atol", _table_rule(tolerances))]
     if all(entry.declared for entry in entries):
         table += [("declared atol", _declared_rule(entries))]
