@@ -35,6 +35,7 @@ from verifier.loose import run_loose
 from verifier.measure.latency import measure
 from verifier.minimise import smallest
 from verifier.records import (
+    NOT_ASKED,
     CallDigest,
     CaseNote,
     CaseRecord,
@@ -97,6 +98,10 @@ MINIMISE_S: Final[Mapping[DeviceMode, float]] = {
     DeviceMode.CUDA: 3.0,
 }
 
+TOTAL_S: Final = 600.0
+"""So long a whole verification may take by default; then what is left stays open. It bounds kernels
+that take just less than their limit in every call."""
+
 Emit = Callable[[Progress], None]
 
 
@@ -113,9 +118,14 @@ class Cancelled(Exception):
     """Somebody asked to stop this verification."""
 
 
+class OverdueError(Exception):
+    """The verification has used up its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE."""
+    """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE.
+    After ``total_s`` seconds what has not been judged is INCONCLUSIVE."""
 
     task: Task
     facts: SourceFacts
@@ -123,6 +133,7 @@ class Request:
     seed: int
     gates: frozenset[GateId] = frozenset(GateId)
     timed: bool = True
+    total_s: float = TOTAL_S
 
 
 @dataclass(slots=True)
@@ -214,7 +225,7 @@ class Verification:
         self._candidate = candidate
         self._bench = bench
         self._environment = environment
-        self._check = check
+        self._cancelled = check
         self._emit_progress = emit
         self._started = time.perf_counter()
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -231,6 +242,12 @@ class Verification:
         final = replace(verdict, duration_ms=self._elapsed() * 1e3)
         self._emit(EventKind.VERDICT, to_json(final))
         return final
+
+    def _check(self) -> None:
+        """Before each case and each call. Raises Cancelled or OverdueError."""
+        self._cancelled()
+        if self._elapsed() > self._request.total_s:
+            raise OverdueError(f"its {self._request.total_s:.0f} s for all gates were used up")
 
     # --- events
 
@@ -260,7 +277,10 @@ class Verification:
     def _loose(self) -> LooseResult | None:
         if self._candidate is None:
             return None
-        result = run_loose(self._bench, Recorder(self._candidate, self._check))
+        try:
+            result = run_loose(self._bench, Recorder(self._candidate, self._check))
+        except OverdueError:
+            return None
         if result is not None:
             self._emit(EventKind.LOOSE, to_json(result))
         return result
@@ -269,7 +289,7 @@ class Verification:
         results: list[GateResult] = []
         stop = self._request.facts.problem
         for gate in GATES:
-            self._check()
+            self._cancelled()
             self._emit(EventKind.GATE_STARTED, {"gate": gate.info.id.value})
             started = time.perf_counter()
             result, stop = self._one_gate(gate, stop)
@@ -286,7 +306,7 @@ class Verification:
         if stop:
             return _not_applicable(gate, stop), stop
         if gate.info.id not in self._request.gates:
-            return _not_applicable(gate, "not asked for"), ""
+            return _not_applicable(gate, NOT_ASKED), ""
         reason = gate.applies(self._bench)
         if reason is not None:
             return _not_applicable(gate, reason), ""
@@ -316,24 +336,30 @@ class Verification:
     def _judge_all(self, gate: Gate) -> GateRun:
         run = GateRun(gate)
         eager = self._bench.new_eager()
-        for case in gate.cases(self._bench):
-            self._check()
-            why = self._bench.cannot_judge(case) or self._reference_fails(gate, case, eager)
-            if why:
-                run.note(GateStatus.NOT_APPLICABLE, why)
-                continue
-            assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
-            recorder = Recorder(self._candidate, self._check)
-            run.add(case, self._judge(gate, case, recorder), recorder)
-            if run.settled:
-                break
+        try:
+            for case in gate.cases(self._bench):
+                self._check()
+                self._judge_one(run, case, eager)
+                if run.settled:
+                    break
+        except OverdueError as error:
+            run.note(GateStatus.INCONCLUSIVE, str(error))
         return run
+
+    def _judge_one(self, run: GateRun, case: CaseRecord, eager: Subject) -> None:
+        why = self._bench.cannot_judge(case) or self._reference_fails(run.gate, case, eager)
+        if why:
+            run.note(GateStatus.NOT_APPLICABLE, why)
+            return
+        assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
+        recorder = Recorder(self._candidate, self._check)
+        run.add(case, self._judge(run.gate, case, recorder), recorder)
 
     def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
         """The gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
         try:
             return gate.judge(self._bench, case, subject)
-        except (InfrastructureError, Cancelled):
+        except (InfrastructureError, Cancelled, OverdueError):
             raise
         except Exception as error:  # noqa: BLE001 - our fault, whatever it is, never the kernel's
             reason = f"the gate broke on {case.label!r}: {type(error).__name__}: {error}"
@@ -372,8 +398,11 @@ class Verification:
         case, finding, calls = run.worst_failure
         if run.deaths:
             return _example(case, finding, calls)
-        small = self._minimise(run.gate, case)
-        again, fresh_calls = self._fresh(run.gate, small)
+        try:
+            small = self._minimise(run.gate, case)
+            again, fresh_calls = self._fresh(run.gate, small)
+        except OverdueError:
+            return _example(case, finding, calls)
         if not again.failed:
             detail = f"{finding.detail} (only after earlier calls in the same process)"
             return _example(case, replace(finding, detail=detail), calls)
@@ -386,7 +415,7 @@ class Verification:
             if self._reference_fails(gate, trial, self._bench.new_eager()):
                 return False
             assert self._candidate is not None  # noqa: S101 - there was a failure
-            return self._judge(gate, trial, self._candidate).failed
+            return self._judge(gate, trial, Recorder(self._candidate, self._check)).failed
 
         return smallest(
             self._bench.contract,
@@ -398,7 +427,7 @@ class Verification:
 
     def _fresh(self, gate: Gate, case: CaseRecord) -> tuple[Finding, tuple[CallDigest, ...]]:
         assert self._candidate is not None  # noqa: S101 - there was a failure
-        return judge_afresh(gate, self._bench, case, self._candidate)
+        return judge_afresh(gate, self._bench, case, self._candidate, self._check)
 
     # --- the end
 
@@ -436,11 +465,15 @@ class Verification:
 
 
 def judge_afresh(
-    gate: Gate, bench: Bench, case: CaseRecord, candidate: Subject
+    gate: Gate,
+    bench: Bench,
+    case: CaseRecord,
+    candidate: Subject,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Finding, tuple[CallDigest, ...]]:
     """Judge one case in a fresh process; the finding, and the digests of all its calls."""
     candidate.restart()
-    recorder = Recorder(candidate)
+    recorder = Recorder(candidate, check)
     return gate.judge(bench, case, recorder), tuple(recorder.calls)
 
 

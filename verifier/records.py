@@ -60,6 +60,9 @@ class GateStatus(StrEnum):
     ERROR = "ERROR"
 
 
+NOT_ASKED: Final = "not asked for"
+"""Reason of a gate that the job left out."""
+
 NEEDS_REASON: Final = frozenset(
     {GateStatus.NOT_APPLICABLE, GateStatus.INCONCLUSIVE, GateStatus.ERROR, GateStatus.FAIL}
 )
@@ -68,8 +71,9 @@ NEEDS_REASON: Final = frozenset(
 class Outcome(StrEnum):
     """The one-word result of a verdict.
 
-    ACCEPTED: at least one gate passed, the others passed or do not apply. REJECTED: some gate
-    failed. UNDECIDED: nothing failed, but something stayed open or nothing could be judged.
+    ACCEPTED: gate 1 passed (or, if it was not asked for, some other), the others passed or do not
+    apply. REJECTED: some gate failed. UNDECIDED: nothing failed, but something stayed open, or
+    whether the kernel agrees with its reference could not be judged.
     """
 
     ACCEPTED = "accepted"
@@ -290,12 +294,18 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        statuses = {result.status for result in self.gates}
+        asked = [result for result in self.gates if result.reason != NOT_ASKED]
+        statuses = {result.status for result in asked}
         if GateStatus.FAIL in statuses:
             return Outcome.REJECTED
-        if statuses <= {GateStatus.PASS, GateStatus.NOT_APPLICABLE} and GateStatus.PASS in statuses:
-            return Outcome.ACCEPTED
-        return Outcome.UNDECIDED
+        if GateStatus.PASS not in statuses or statuses - {
+            GateStatus.PASS,
+            GateStatus.NOT_APPLICABLE,
+        }:
+            return Outcome.UNDECIDED
+        first = asked[0]
+        agrees = first.status is GateStatus.PASS or first.gate is not GateId.AGREEMENT
+        return Outcome.ACCEPTED if agrees else Outcome.UNDECIDED
 
     @property
     def correct(self) -> bool:

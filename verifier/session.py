@@ -17,12 +17,16 @@ from verifier.candidate.client import Sandbox
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
-from verifier.pipeline import Emit, Request, Verification, build_bench
-from verifier.records import Environment, GateId, KernelRef, Progress, Verdict
+from verifier.pipeline import TOTAL_S, Emit, Request, Verification, build_bench
+from verifier.records import DeviceMode, Environment, GateId, KernelRef, Progress, Verdict
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
 MAX_SEED: Final = 2**63 - 1
+
+THREADS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 1, DeviceMode.CUDA: 4}
+"""Threads that the referee's own torch uses. In the interpreter its tensors are small, and a second
+thread only waits for a core that the kernel or a neighbour is using."""
 
 TRIVIAL: Final = b"def run(x):\n    return x + 1\n"
 
@@ -41,6 +45,7 @@ class Job:
     seed: int | None = None
     gates: tuple[GateId, ...] = tuple(GateId)
     timed: bool = True
+    total_s: float = TOTAL_S
 
 
 def parse_gates(names: Iterable[str] | None) -> tuple[GateId, ...]:
@@ -77,8 +82,8 @@ class Session:
     def __init__(
         self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
     ) -> None:
-        torch.set_num_threads(min(torch.get_num_threads(), 4))
         self.mode, self.device = choose_device(device)
+        torch.set_num_threads(THREADS[self.mode])
         self._stack = ExitStack()
         self.sandbox = self._stack.enter_context(
             Sandbox.open(
@@ -145,7 +150,9 @@ def make_request(job: Job, facts: SourceFacts) -> Request:
     if not 0 <= seed <= MAX_SEED:
         raise UsageError(f"seed {seed} is not between 0 and {MAX_SEED}")
     gates = frozenset(job.gates)
-    return Request(load_task(job.task), facts, job.entry, seed, gates, job.timed)
+    if not job.total_s > 0:
+        raise UsageError(f"a time limit of {job.total_s:g} s leaves no time")
+    return Request(load_task(job.task), facts, job.entry, seed, gates, job.timed, job.total_s)
 
 
 def job_from_json(document: Mapping[str, Any]) -> Job:

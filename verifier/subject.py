@@ -64,6 +64,8 @@ class CallOptions:
     """Log the torch compute operations and the kernel launches."""
     recheck_previous: bool = False
     """After the call, read the outputs of the call before it once more."""
+    watch: bool = False
+    """Keep copies of what each launch was handed and of what it left (for small data)."""
     timeout_s: float | None = None
     """Wall limit of this call; None takes the limit of the sandbox."""
 
@@ -109,6 +111,18 @@ class OutputInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Watched:
+    """What one launch was handed and what it left, as private CPU copies in the order of its
+    arguments."""
+
+    before: tuple[torch.Tensor, ...]
+    after: tuple[torch.Tensor, ...]
+    numbers: tuple[float, ...]
+    strays: int
+    """How many of its numbers are addresses of memory that belongs to no known tensor."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What came back from one call.
 
@@ -132,6 +146,10 @@ class Reply:
     allocations."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
+    watched: tuple[Watched, ...] = ()
+    """Its launches in order, with ``watch``."""
+    watch_full: bool = False
+    """There was more to watch than could be kept."""
     wall_s: float = 0.0
     """By the referee's clock."""
     latency_s: float | None = None

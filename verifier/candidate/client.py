@@ -41,6 +41,7 @@ from verifier.subject import (
     Placement,
     Reply,
     ReplyKind,
+    Watched,
 )
 
 _ARENA_BYTES: Final = 64 * MIB
@@ -377,6 +378,19 @@ class Candidate:
             outputs=tuple(arenas.output_read(self._outputs, claim) for claim in claims),
             previous_outputs=tuple(arenas.output_read(self._outputs, claim) for claim in again),
             infos=tuple(_info(claim) for claim in claims),
+            watched=tuple(self._watched(launch) for launch in answer.get("watched", ())),
+            watch_full=answer.get("watch_full") is True,
+        )
+
+    def _watched(self, launch: Mapping[str, Any]) -> Watched:
+        before, after = _claims(launch["before"]), _claims(launch["after"])
+        if len(before) != len(after):
+            raise ValueError("a launch was left by other tensors than it was handed")
+        return Watched(
+            before=tuple(arenas.output_read(self._outputs, claim) for claim in before),
+            after=tuple(arenas.output_read(self._outputs, claim) for claim in after),
+            numbers=tuple(float(number) for number in launch["numbers"]),
+            strays=int(launch["strays"]),
         )
 
     # -- birth and death -----------------------------------------------------------------------
@@ -483,6 +497,7 @@ def _call_body(
             "load": options.load,
             "side_stream": options.side_stream,
             "recheck_previous": options.recheck_previous,
+            "watch": options.watch,
             "fresh": options.placement is Placement.FRESH,
         },
     }

@@ -25,6 +25,7 @@ from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.replies import OutputRegion, failure_classify, output_info
 from verifier.candidate.staging import Inputs, Options, Stage
+from verifier.candidate.witness import Witness
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
 
@@ -154,13 +155,16 @@ class Host:
         assert self._arena is not None  # noqa: S101 - protocol order
         options = Options.from_json(body["options"])
         arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
-        stage, clock = Stage(options), _DeviceClock(self._device, options)
+        stage = Stage(options, self._inputs.ranges)
+        clock = _DeviceClock(self._device, options)
         outputs, failure = self._run_kernel(arguments, stage, clock)
         changes = self._state_advance()
         with clock.stream():
             reply = failure or self._describe(outputs, body, options)
         self._inputs.copy_back(self._arena, body)
         evidence = stage.finish()
+        if options.watch and reply["kind"] is ReplyKind.RETURNED:
+            reply |= self._watched(evidence.witness)
         reply |= {"guards": evidence.touched, "ops": evidence.ops, "launches": evidence.launches}
         reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
@@ -201,6 +205,21 @@ class Host:
             return _failure(error, loading=False)
         self._previous = outputs
         return {"kind": ReplyKind.RETURNED, "outputs": claims, "previous": again}
+
+    def _watched(self, witness: Witness) -> Body:
+        """What the launches saw, copied out behind the outputs."""
+        region = self._region
+        assert region is not None  # noqa: S101 - protocol order
+        launches = [
+            {
+                "before": region.put(launch.before),
+                "after": region.put(launch.after),
+                "numbers": launch.numbers,
+                "strays": launch.strays,
+            }
+            for launch in witness.launches
+        ]
+        return {"watched": launches, "watch_full": witness.full}
 
     def _state_advance(self) -> list[str]:
         """What changed since the last look, the time between calls included."""

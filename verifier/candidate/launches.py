@@ -49,7 +49,7 @@ class Launches:
                 stage.evidence.launches.append(str(getattr(function, "__name__", function)))
             if stage.options.ablate:
                 return None
-            with stage.paused(noting=self._interpreted):
+            with stage.paused(noting=self._interpreted), stage.witnessed((args, kwargs)):
                 return run(function, *args, **kwargs)
 
         return launch

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import re
 import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import torch
+import triton.language
 
 from verifier.candidate.arena import ALIGN_BYTES, MAX_OUTPUTS, round_up
 from verifier.candidate.dtypes import NAMES
@@ -32,9 +34,12 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
     """What kind of end an exception is, and one line that says so."""
     detail = _describe(error)
     chain = list(_chain(error))
+    interpreted = any(type(link).__name__ == "InterpreterError" for link in chain)
     if any(_out_of_memory(link) for link in chain):
         return ReplyKind.MEMORY, detail
     reason = next((_text(link) for link in chain if _unsupported(link)), "")
+    if interpreted:
+        reason = reason or next(filter(None, map(_plain_number, chain)), "")
     if reason:
         return ReplyKind.UNSUPPORTED, reason[:DETAIL_CHARS]
     if loading:
@@ -92,6 +97,18 @@ def _unsupported(error: BaseException) -> bool:
         or (isinstance(error, AttributeError) and "'InterpreterBuilder' object" in _text(error))
         or _says(error, _NO_DEVICE)
     )
+
+
+_NUMBER_ATTRIBUTE: Final = re.compile(r"'(?:int|float|bool)' object has no attribute '(\w+)'")
+
+
+def _plain_number(error: BaseException) -> str:
+    """Why a kernel that asks a number for what every tensor has cannot be blamed: compiled, the
+    index of a loop over tl.range and the like are tensors; in the interpreter they are numbers."""
+    found = _NUMBER_ATTRIBUTE.search(_text(error)) if isinstance(error, AttributeError) else None
+    if found is None or not hasattr(triton.language.tensor, found[1]):
+        return ""
+    return f"Triton's interpreter has a plain number there: {_text(error)}"
 
 
 class OutputRegion:

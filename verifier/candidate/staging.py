@@ -8,7 +8,7 @@ asked, writes down the torch operations that compute something.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
+from verifier.candidate.witness import Range, Witness
 from verifier.subject import Poison
 
 GUARD_BYTES: Final = 256
@@ -78,6 +79,7 @@ class Options:
     side_stream: bool
     recheck_previous: bool
     fresh: bool
+    watch: bool = False
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Options:
@@ -90,6 +92,7 @@ class Options:
             side_stream=bool(body["side_stream"]),
             recheck_previous=bool(body["recheck_previous"]),
             fresh=bool(body["fresh"]),
+            watch=bool(body["watch"]),
         )
 
 
@@ -109,15 +112,17 @@ class Evidence:
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)
+    witness: Witness = field(default_factory=Witness)
 
 
 class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Active around one call of the kernel."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, inputs: Sequence[Range] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.options = options
         self.evidence = Evidence()
+        self._inputs = tuple(inputs)
         self._held: deque[_Allocation] = deque()
         self._held_bytes = 0
         self._count = 0
@@ -137,6 +142,26 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             yield
         finally:
             self._paused, self._noting = self._paused - 1, before
+
+    @contextmanager
+    def witnessed(self, arguments: Sequence[Any]) -> Iterator[None]:
+        """Around one launch: with ``watch``, what it is handed and what it leaves is written down.
+
+        An autotuner's trials are one launch to it: only the innermost launch is seen each time.
+        """
+        if not self.options.watch:
+            yield
+            return
+        tensors = self.evidence.witness.arrive(arguments, self._known())
+        try:
+            yield
+        finally:
+            self.evidence.witness.leave(tensors)
+
+    def _known(self) -> list[Range]:
+        """The memory of the arguments and of the allocations that are held."""
+        held = (allocation.buffer for allocation in self._held)
+        return [*self._inputs, *((b.data_ptr(), b.data_ptr() + b.numel()) for b in held)]
 
     def __torch_dispatch__(
         self,
@@ -259,7 +284,7 @@ class Inputs:
         self._device = device
         self._blocks: list[torch.Tensor] = []
         self.storages: list[torch.UntypedStorage] = []
-        self.ranges: list[tuple[int, int]] = []
+        self.ranges: list[Range] = []
 
     def stage(self, arena: torch.Tensor, call: Mapping[str, Any], *, fresh: bool) -> list[Any]:
         """The positional arguments. On a GPU the whole block, canaries included, is copied over."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from verifier.commands.exit_codes import ExitCode, exit_code
 from verifier.commands.report import report_lines
+from verifier.pipeline import TOTAL_S
 from verifier.records import Progress, to_json
 from verifier.session import Job, Session, parse_gates, printable, progress_line
 
@@ -38,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", type=Path, metavar="OUT", help="write the verdict here ('-': stdout)"
     )
     parser.add_argument("--events", action="store_true", help="print JSON lines instead of a table")
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=TOTAL_S,
+        metavar="S",
+        help="seconds for all gates together; what is left then stays open (default: %(default)g)",
+    )
     parser.add_argument("--no-timing", action="store_true", help="do not time an accepted kernel")
     add_device_arguments(parser)
 
@@ -50,7 +58,9 @@ def _print_event(progress: Progress) -> None:
 def run(args: argparse.Namespace) -> ExitCode:
     """Judge, print, and return the exit code."""
     gates = parse_gates(args.gates.split(",") if args.gates else None)
-    job = Job(args.task, args.kernel, args.entry, args.seed, gates, not args.no_timing)
+    job = Job(
+        args.task, args.kernel, args.entry, args.seed, gates, not args.no_timing, args.time_limit
+    )
     to_stdout = args.json is not None and str(args.json) == "-"
     with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:
         verdict = session.judge(job, _print_event if args.events else lambda progress: None)

@@ -30,7 +30,10 @@ SHAPE_BUDGET: Final[Mapping[DeviceMode, int]] = {
     DeviceMode.CPU_INTERPRET: 1 << 15,
     DeviceMode.CUDA: 1 << 24,
 }
-"""Greatest number of elements of one tensor in this gate."""
+"""Greatest number of elements of one tensor in this gate, but see ``_budget``."""
+
+REFERENCE_BUDGET: Final = 1 << 25
+"""Greatest number of elements of any tensor that the reference makes on its way."""
 
 PRIME: Final = 17
 ROWS: Final[Mapping[DeviceMode, int]] = {
@@ -123,10 +126,25 @@ def _sizes(dim: Dim, tiles: tuple[int, ...]) -> list[int]:
     """Sizes of one dim, most telling first: several tiles and a bit, one tile and a bit, one,
     nearly a tile, zero, then the same for smaller tiles, a prime, and the contract's candidates."""
     falling = sorted(tiles, reverse=True)
-    over, under = [tile + 1 for tile in falling], [tile - 1 for tile in falling]
-    first = [2 * falling[0] + 1, over[0], 1, under[0], 0, *over[1:], PRIME, *under[1:]]
+    over, under = [_within(dim, tile + 1) for tile in falling], [tile - 1 for tile in falling]
+    first = [
+        _within(dim, 2 * falling[0] + 1),
+        over[0],
+        1,
+        under[0],
+        0,
+        *over[1:],
+        PRIME,
+        *under[1:],
+    ]
     wanted = [*first, falling[0], 2, 3, max(dim.candidates), *dim.candidates]
     return [size for size in dict.fromkeys(wanted) if dim.allows(size)]
+
+
+def _within(dim: Dim, size: int) -> int:
+    """The size, or the greatest that the contract has where it ends before: a tile is often less
+    than the constant in its source (``65536 // itemsize``)."""
+    return size if size <= dim.maximum else dim.maximum // dim.multiple_of * dim.multiple_of
 
 
 def _base(bench: Bench) -> Dims:
@@ -184,4 +202,17 @@ def _assignments(bench: Bench) -> list[Dims]:
 
 def _affordable(bench: Bench, dims: Dims) -> bool:
     rows = prod(dims[name] for name in bench.contract.behaviour.independent)
-    return rows <= ROWS[bench.mode] and bench.elements(dims) <= SHAPE_BUDGET[bench.mode]
+    elements = bench.elements(dims)
+    if rows > ROWS[bench.mode] or elements > _budget(bench):
+        return False
+    if elements <= SHAPE_BUDGET[bench.mode] // 8:
+        return True
+    greatest = bench.reference_elements(dims)
+    if greatest is None:
+        return elements <= SHAPE_BUDGET[bench.mode]
+    return greatest <= REFERENCE_BUDGET
+
+
+def _budget(bench: Bench) -> int:
+    """Room for a few of the greatest tiles, where they are greater than most."""
+    return max(SHAPE_BUDGET[bench.mode], 4 * max(bench.constants, default=0))

@@ -15,8 +15,8 @@ from typing import Final
 import torch
 
 from verifier.contract import DomainKind, Tolerance
-from verifier.gate import Finding, failed, not_applicable, passed
-from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo, Language
+from verifier.gate import Finding, failed, inconclusive, not_applicable, passed
+from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo, GateStatus, Language
 from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import (
     Rule,
@@ -27,7 +27,8 @@ from verifier.referee.compare import (
     worst,
 )
 from verifier.referee.generator import Stream, derive_seed
-from verifier.subject import Arg, CallOptions, Placement, Poison, Reply, Subject
+from verifier.referee.provenance import Element, UncomparableError, foreign_values
+from verifier.subject import Arg, CallOptions, Placement, Poison, Reply, ReplyKind, Subject
 
 # fmt: off
 PLUMBING: Final = frozenset(
@@ -54,6 +55,12 @@ CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
 CHANGES: Final = ("one element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
+WATCHED: Final = CallOptions(trace=True, watch=True)
+WATCHES: Final = 4
+"""How many single changes are followed; more than one, for an op may pass some values through."""
+
+TRIES: Final = 8
+"""How many elements are tried until one makes a difference."""
 PERMITTED: Final = "library composition: the task permits library calls"
 
 
@@ -81,7 +88,7 @@ def _misbehaved(reply: Reply) -> Finding | None:
 def _foreign(bench: Bench, reply: Reply) -> list[str]:
     """Torch operations in the reply that compute something."""
     allowed = set(PLUMBING)
-    if any(item.domain.kind is not DomainKind.REAL for item in bench.contract.inputs):
+    if _takes_integers(bench):
         allowed |= BOOKKEEPING
     names = dict.fromkeys(op.removeprefix("aten::") for op in reply.ops)
     return [name for name in names if name not in allowed]
@@ -126,6 +133,8 @@ def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return not_applicable(PERMITTED)
     args = bench.args(case)
     reply = subject.call(args, CallOptions(poison=Poison.BIG, ablate=True, trace=True))
+    if reply.kind is ReplyKind.UNSUPPORTED:
+        return bench.explain(reply)
     if not reply.launches:
         return not_applicable("no launch that could be switched off was seen")
     if not reply.returned:
@@ -134,6 +143,84 @@ def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if isinstance(outputs, Finding) or not bench.compare(case, args, outputs).passed:
         return passed("it needs its kernels")
     return failed("its kernels are for show: the right answer appears without them")
+
+
+def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """What its launches are handed comes from the inputs, and its answer from its launches."""
+    if bench.contract.behaviour.library_calls:
+        return not_applicable(PERMITTED)
+    base = bench.args(case)
+    subject.call(base)  # whatever it tunes or prepares at first is done then
+    before, again = subject.call(base, WATCHED), subject.call(base, WATCHED)
+    if before.returned and not before.launches:
+        return not_applicable("no launch that could be watched was seen")
+    if any(launch.strays for launch in before.watched):
+        return failed("it hands a launch the address of memory that is no tensor's")
+    unsteady = _outside(bench, before, again, None)
+    if unsteady.status is GateStatus.NOT_APPLICABLE:
+        return unsteady
+    if not unsteady.passed:
+        return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
+    seen = 0
+    for element, changed in _single_changes(bench, case, base):
+        finding = _outside(bench, before, subject.call(changed, WATCHED), element)
+        if not finding.passed:
+            return finding
+        seen += 1
+    return passed() if seen else not_applicable("no single element makes a difference here")
+
+
+def _outside(bench: Bench, before: Reply, after: Reply, element: Element | None) -> Finding:
+    """Whether two calls that differ in one element (or in none) show values that no launch made."""
+    if not (before.returned and after.returned):
+        return not_applicable("it does not return here: other gates judge that")
+    if before.watch_full or after.watch_full:
+        return inconclusive("it launches more than can be watched")
+    try:
+        foreign = foreign_values(before, after, element, integers=not _takes_integers(bench))
+    except UncomparableError as error:
+        return inconclusive(str(error))
+    return failed(f"something else computes for it: {foreign}") if foreign else passed()
+
+
+def _takes_integers(bench: Bench) -> bool:
+    return any(item.domain.kind is not DomainKind.REAL for item in bench.contract.inputs)
+
+
+def _single_changes(
+    bench: Bench, case: CaseRecord, base: Sequence[Arg]
+) -> Iterator[tuple[Element, list[Arg]]]:
+    """One element of one real input from other data, each input in turn, some of them twice; only
+    changes that the right answer shows."""
+    fresh, draw = _other(bench, case, "fresh"), Stream(case.seed, "provenance")
+    real = [
+        place
+        for place, arg in enumerate(base)
+        if isinstance(arg, torch.Tensor) and arg.is_floating_point() and arg.numel()
+    ]
+    for trial in range(WATCHES if real else 0):
+        place = real[trial % len(real)]
+        for index in draw.integers(0, _tensor(base[place]).numel(), TRIES):
+            element, changed = _replaced(base, fresh, place, int(index))
+            if _visible(bench, case, base, changed):
+                yield element, changed
+                break
+
+
+def _replaced(
+    base: Sequence[Arg], fresh: Sequence[Arg], place: int, index: int
+) -> tuple[Element, list[Arg]]:
+    arg, other = _tensor(base[place]), _tensor(fresh[place])
+    flat = arg.flatten().clone()
+    flat[index] = other.flatten()[index]
+    changed = list(base)
+    changed[place] = flat.reshape(arg.shape)
+    return Element(arg.flatten()[index], flat[index]), changed
+
+
+def _tensor(arg: Arg) -> torch.Tensor:
+    assert isinstance(arg, torch.Tensor)  # noqa: S101 - callers pick tensors
+    return arg
 
 
 # --- memory of earlier calls
@@ -202,9 +289,7 @@ def _alter(
     if not tensors:
         return changed
     place = tensors[int(draw.integers(0, len(tensors), 1)[0])]
-    arg, other = args[place], fresh[place]
-    assert isinstance(arg, torch.Tensor)  # noqa: S101 - picked so
-    assert isinstance(other, torch.Tensor)  # noqa: S101 - the same argument of another case
+    arg, other = _tensor(args[place]), _tensor(fresh[place])
     flat = arg.flatten().clone()
     i, j = (int(index) for index in draw.integers(0, flat.numel(), 2))
     if kind == CHANGES[0]:
@@ -328,7 +413,7 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
-    check.__name__: check for check in (work, ablation, memory, repeats, stream)
+    check.__name__: check for check in (work, ablation, provenance, memory, repeats, stream)
 }
 
 
@@ -355,6 +440,7 @@ class Honest:
             yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="work")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
+            yield bench.case(GateId.HONEST, "provenance", dims=few, check="provenance")
             yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
             yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
             yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")

@@ -21,6 +21,7 @@ from verifier.referee.compare import Rule, check_output, worst
 from verifier.referee.eager import Eager, Function, as_tuple
 from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.inputs import make_args, torch_dtype
+from verifier.referee.weight import Growth, measure_growth
 from verifier.subject import ORDINARY, Arg, CallOptions, Reply, ReplyKind, Subject
 
 Tensors = tuple[torch.Tensor, ...]
@@ -95,6 +96,7 @@ class Bench:
     rule_factor: float = 2.0
     _golden: OrderedDict[str, Tensors | str] = field(default_factory=OrderedDict, repr=False)
     _eager: OrderedDict[str, Reply] = field(default_factory=OrderedDict, repr=False)
+    _growth: list[Growth | None] = field(default_factory=list, repr=False)
 
     # --- cases and inputs
 
@@ -143,6 +145,14 @@ class Bench:
         """The number of elements of the greatest input or output."""
         sizes = [_product(self.contract.shape(item, dims)) for item in self.contract.tensors]
         return max(sizes)
+
+    def reference_elements(self, dims: Mapping[str, int]) -> int | None:
+        """About how many elements the greatest tensor has that the reference makes on its way; None
+        where that cannot be told beforehand."""
+        if not self._growth:
+            self._growth.append(measure_growth(self.contract, self.reference))
+        growth = self._growth[0]
+        return growth.elements(dims) if growth else None
 
     def small_dims(self) -> dict[str, int]:
         """The usual sizes, the greatest dims cut to smaller candidates to fit half the budget."""

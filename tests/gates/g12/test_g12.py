@@ -26,11 +26,18 @@ VIOLATORS = {
     "violator_tires": "right at first, wrong in call 6",
     "violator_torch": "torch computes for it",
     "violator_torch_inside": "torch computes for it: _softmax",
+    "violator_numpy_passed_on": "handed values in tensor 0 that no launch computed",
+    "violator_unseen_torch": "handed values in tensor 0 that no launch computed",
     "violator_patches": "patched torch.allclose",
 }
-HOSTILE = {"hostile_subclass": "tensor subclass"}
-"""What the sandbox does not take for an output: the loose test, which runs there too, rejects it, so it
-is no illusion; this gate rejects it as well."""
+HOSTILE = {
+    "hostile_subclass": "tensor subclass",
+    "hostile_overwritten": "output 0 holds values that no launch left behind",
+    "hostile_words": "handed values in tensor 0 that no launch computed",
+    "hostile_address": "the address of memory that is no tensor's",
+}
+"""More ways round the kernel. The subclass is no output to the sandbox: the loose test, which runs
+there too, rejects it."""
 TWINS = ["twin", "twin_numpy", "twin_wrapper"]
 NOT_LOOSE = {"violator_patches"}
 """Not let loose in this process, whose torch it would patch."""

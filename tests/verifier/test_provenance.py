@@ -1,0 +1,141 @@
+"""Two calls that differ in one element, laid side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+import torch
+
+from verifier.referee.provenance import Element, UncomparableError, foreign_values
+from verifier.subject import Reply, ReplyKind, Watched
+
+OLD, NEW = 0.3, -1.7
+ELEMENT = Element(torch.tensor(OLD), torch.tensor(NEW))
+Launches = Sequence[Watched]
+
+
+def launch(
+    before: Sequence[torch.Tensor] = (),
+    after: Sequence[torch.Tensor] | None = None,
+    numbers: Sequence[float] = (),
+) -> Watched:
+    return Watched(tuple(before), tuple(before if after is None else after), tuple(numbers), 0)
+
+
+def reply(launches: Launches, output: torch.Tensor | None = None) -> Reply:
+    outputs = (torch.zeros(1) if output is None else output,)
+    return Reply(ReplyKind.RETURNED, outputs=outputs, watched=tuple(launches))
+
+
+def found(one: Reply, two: Reply, *, integers: bool = True) -> str | None:
+    return foreign_values(one, two, ELEMENT, integers=integers)
+
+
+def handed(one: torch.Tensor, two: torch.Tensor) -> str | None:
+    return found(reply([launch([one])]), reply([launch([two])]))
+
+
+def data(value: float) -> torch.Tensor:
+    return torch.tensor([1.0, value, 2.0, value])
+
+
+CARRIED: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "itself": lambda x: x,
+    "moved and repeated": lambda x: x.flip(0).repeat(3),
+    "half": lambda x: x.half(),
+    "half and back": lambda x: x.half().float(),
+    "bfloat16, as words": lambda x: x.bfloat16().view(torch.int16),
+    "as words": lambda x: x.view(torch.int32),
+    "as bytes": lambda x: x.view(torch.uint8),
+    "in a wide word": lambda x: x.view(torch.int64),
+    "complex": lambda x: torch.complex(x, torch.zeros_like(x)),
+}
+
+
+@pytest.mark.parametrize("how", CARRIED)
+def test_data_that_were_only_carried_about_are_no_computation(how: str) -> None:
+    assert handed(CARRIED[how](data(OLD)), CARRIED[how](data(NEW))) is None
+
+
+COMPUTED: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "softmax": lambda x: x.softmax(0),
+    "scaled": lambda x: x * 2,
+    "negated": lambda x: -x,
+    "as words": lambda x: x.exp().view(torch.int32),
+    "as bytes": lambda x: x.exp().view(torch.uint8),
+    "in a table of integers": lambda x: (x * 1000).long(),
+    "as a mask": lambda x: x > 0,
+}
+
+
+@pytest.mark.parametrize("how", COMPUTED)
+def test_what_was_computed_before_the_first_launch_is_foreign(how: str) -> None:
+    text = handed(COMPUTED[how](data(OLD)), COMPUTED[how](data(NEW)))
+    assert text == "launch 1 is handed values in tensor 0 that no launch computed"
+
+
+def test_what_an_earlier_launch_left_may_be_carried_on_in_another_dtype() -> None:
+    def call(value: float) -> Reply:
+        partial = data(value).exp()
+        return reply([launch([data(value)], [partial]), launch([partial.half()[1:]])])
+
+    assert found(call(OLD), call(NEW)) is None
+
+
+def test_work_between_two_launches_is_foreign() -> None:
+    def call(value: float) -> Reply:
+        partial = data(value).exp()
+        return reply([launch([data(value)], [partial]), launch([partial + 1])])
+
+    assert found(call(OLD), call(NEW)) == (
+        "launch 2 is handed values in tensor 0 that no launch computed"
+    )
+
+
+def test_the_answer_must_be_what_a_launch_left() -> None:
+    def call(value: float, answer: torch.Tensor) -> Reply:
+        return reply([launch([data(value)], [data(value).exp()])], answer)
+
+    right = found(call(OLD, data(OLD).exp()), call(NEW, data(NEW).exp()))
+    wrong = found(call(OLD, data(OLD).tanh()), call(NEW, data(NEW).tanh()))
+    assert right is None
+    assert wrong == "output 0 holds values that no launch left behind"
+
+
+def test_a_number_may_be_read_from_the_input_and_not_made_of_it() -> None:
+    def call(number: float) -> Reply:
+        return reply([launch(numbers=[64, number])])
+
+    assert found(call(ELEMENT.old.item()), call(ELEMENT.new.item())) is None
+    assert found(call(OLD * 2), call(NEW * 2)) == (
+        "launch 1 is handed a number that depends on the data"
+    )
+
+
+def test_offsets_made_of_what_a_kernel_counted_pass_where_the_op_takes_integers() -> None:
+    def call(count: int) -> Reply:
+        counts = torch.tensor([count, 2])
+        return reply([launch(after=[counts]), launch([counts.cumsum(0)])])
+
+    assert found(call(5), call(6)) is not None
+    assert found(call(5), call(6), integers=False) is None
+
+
+def test_what_never_changes_needs_no_explanation() -> None:
+    assert handed(torch.full((4,), 7.5), torch.full((4,), 7.5)) is None
+    assert handed(torch.full((4,), torch.nan), torch.full((4,), torch.nan)) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [],
+        [launch([torch.zeros(2)])],
+        [launch([torch.zeros(3, dtype=torch.half)])],
+        [launch([torch.zeros(3)], numbers=[1])],
+    ],
+)
+def test_calls_that_go_different_ways_cannot_be_compared(other: Launches) -> None:
+    with pytest.raises(UncomparableError):
+        found(reply([launch([torch.zeros(3)])]), reply(other))
