@@ -17,6 +17,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
 from kernelhub import celery  # noqa: E402, F401 - the application that sends messages
+from kernelhub.bodies import BodyLimit  # noqa: E402
 from kernelhub.live.routing import websocket_urlpatterns  # noqa: E402
 
 # Django's patterns, as Channels wants them; the stubs know only its own subclass.
@@ -24,7 +25,7 @@ sockets: Any = websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": http,
+        "http": BodyLimit(http),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(sockets))),
     }
 )

@@ -205,7 +205,8 @@ def run(x):
 def test_trace_tells_compute_from_views_and_names_launches(load: Load) -> None:
     source = TRITON.replace(b"    return y", b"    return torch.relu(y.view(-1)[:4].T)")
     reply = load(source).call([torch.ones(8)], CallOptions(trace=True))
-    assert reply.ops == ("aten::relu",)
+    carried = {"aten::copy_"}  # Triton's interpreter moves the arguments of a launch about
+    assert [op for op in reply.ops if op not in carried] == ["aten::relu"]
     assert reply.launches == ("double",)
 
 
