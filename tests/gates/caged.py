@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.gates.inprocess import CUDA, Judged, device, loose_accepts, make_bench
+from tests.gates.inprocess import CUDA, Judged, device
 from verifier.candidate.client import Candidate, Sandbox
 from verifier.contract import load_task
 from verifier.gate import Finding, Gate
@@ -39,11 +39,6 @@ def bench_for(kernel: Path, *, task: Path | None = None, seed: int = 7) -> Bench
         language=facts.language,
         constants=facts.tile_sizes,
     )
-
-
-def loose(kernel: Path) -> bool:
-    """Whether the field's loose test accepts the kernel."""
-    return loose_accepts(make_bench(task_folder(kernel), kernel), kernel)
 
 
 def judge_kernel(

@@ -18,6 +18,9 @@ from verifier.referee.probes import first_dtypes
 from verifier.subject import CallOptions, Placement, Poison, Subject
 
 RUNS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 10, DeviceMode.CUDA: 20}
+ROWS: Final = 4
+"""Independent rows in the interpreter: determinism shows at any size that fills a few programs."""
+
 SERIAL: Final = "the interpreter runs programs one after the other, so a race cannot show"
 
 
@@ -38,7 +41,7 @@ class Determinism:
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
         """Ordinary values; colliding indices where there are any; races where they could show."""
-        dims, dtypes = _dims(bench), first_dtypes(bench)
+        dims, dtypes = bench.small_dims(ROWS), first_dtypes(bench)
         label = "repeated runs"
         yield bench.case(self.info.id, label, dims=dims, dtypes=dtypes, kind="repeat")
         if any(item.domain.kind is DomainKind.INDEX for item in bench.contract.inputs):
@@ -88,20 +91,6 @@ class Determinism:
 
 
 GATE: Final = Determinism()
-
-
-def _dims(bench: Bench) -> dict[str, int]:
-    """Small where each call is dear: determinism shows at any size that fills a few programs."""
-    dims = bench.small_dims()
-    if bench.mode is DeviceMode.CUDA:
-        return dims
-    few = {name: min(size, 4) for name, size in dims.items() if name in _row_dims(bench)}
-    smaller = {**dims, **few}
-    return smaller if bench.contract.allows(smaller) else dims
-
-
-def _row_dims(bench: Bench) -> tuple[str, ...]:
-    return bench.contract.behaviour.independent
 
 
 def _same(bench: Bench, first: Tensors, again: Tensors, number: int) -> Finding:

@@ -14,7 +14,7 @@ from typing import Final
 
 from verifier.gate import Finding, failed, inconclusive, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
-from verifier.referee.bench import Bench, Tensors
+from verifier.referee.bench import ROWS, Bench, Tensors
 from verifier.referee.compare import bitwise, check_classes, worst
 from verifier.subject import Arg, CallOptions, Poison, Reply, Subject
 
@@ -25,14 +25,13 @@ TAILS: Final = {DeviceMode.CPU_INTERPRET: 2, DeviceMode.CUDA: 8}
 
 
 def _odd_sizes(bench: Bench, dim: str) -> Iterator[int]:
-    """Just past each tile size, just short of it, then an odd candidate, then one."""
-    for tile in bench.constants:
-        yield tile + 1
-    for tile in bench.constants:
-        yield tile - 1
+    """Just past each tile size, just short of it, then an odd candidate, then one. Along rows, of
+    which each costs the interpreter a program, no more than are needed for an odd number."""
     candidates = bench.contract.dims[dim].candidates
-    yield from sorted((n for n in candidates if n % 2 and n > 1), reverse=True)
-    yield 1
+    odd = sorted((n for n in candidates if n % 2 and n > 1), reverse=True)
+    tiles = [tile + 1 for tile in bench.constants] + [tile - 1 for tile in bench.constants]
+    sizes = [*tiles, *odd, 1]
+    yield from (n for n in sizes if n < ROWS) if dim in bench.dear_dims else sizes
 
 
 def _tails(bench: Bench) -> Iterator[dict[str, int]]:

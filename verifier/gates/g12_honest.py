@@ -64,17 +64,6 @@ TRIES: Final = 8
 PERMITTED: Final = "library composition: the task permits library calls"
 
 
-def _few(bench: Bench) -> dict[str, int]:
-    """Small sizes, with few rows along independent dims where every program costs time."""
-    dims = bench.small_dims()
-    for dim in bench.contract.behaviour.independent:
-        trial = {**dims, dim: ROWS}
-        cheaper = bench.mode is DeviceMode.CPU_INTERPRET and dims[dim] > ROWS
-        if cheaper and bench.contract.allows(trial):
-            dims = trial
-    return dims
-
-
 def _misbehaved(reply: Reply) -> Finding | None:
     """Outputs that are no plain tensors, patched functions, threads that go on working."""
     if not all(info.exact_tensor for info in reply.infos):
@@ -430,7 +419,7 @@ class Honest:
         return None
 
     def cases(self, bench: Bench) -> Iterable[CaseRecord]:
-        few = _few(bench)
+        few = bench.small_dims(ROWS)
         yield bench.case(GateId.HONEST, "work", dims=few, check="work")
         odd = bench.odd_dims()
         if odd != few:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.caged import judge_kernel, loose
+from tests.gates.caged import judge_kernel
 from tests.gates.inprocess import judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g01_agreement import GATE
@@ -27,11 +27,6 @@ BROKEN = {
     "def run(x, gain): return x[1:]\n": "shape [1023], not [1024]",
     "def run(x, gain): return x.double()\n": "float64, not float32",
 }
-
-
-@pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)
-def test_loose_test_accepts_the_violator(kernel: Path) -> None:
-    assert loose(kernel)
 
 
 @pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel
 from tests.gates.inprocess import judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.contract import Domain, NanPolicy
@@ -19,11 +19,6 @@ from verifier.referee.bench import Bench
 HERE = Path(__file__).parent
 VIOLATORS = sorted(HERE.glob("violator*.py"))
 TWINS = sorted(HERE.glob("twin*.py"))
-
-
-@pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)
-def test_loose_test_accepts_the_violator(kernel: Path) -> None:
-    assert loose(kernel)
 
 
 @pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)
@@ -49,7 +44,7 @@ def test_the_first_offending_index_is_reported(sandbox: Sandbox) -> None:
     judged = judge_kernel(GATE, sandbox, HERE / "violator.py", only="NaN in the last lane")
     _, finding = judged.failures[0]
     assert finding.output == "y"
-    assert finding.index == (15,)
+    assert finding.index == (7,)
     assert finding.expected == "nan"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel
 from tests.gates.inprocess import judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.contract import Behaviour, Dim, Domain, DomainKind, Input
@@ -21,11 +21,6 @@ from verifier.subject import Arg
 HERE = Path(__file__).parent
 VIOLATORS = sorted(HERE.glob("violator*.py"))
 TWINS = sorted(HERE.glob("twin*.py"))
-
-
-@pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)
-def test_loose_test_accepts_the_violator(kernel: Path) -> None:
-    assert loose(kernel)
 
 
 @pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.gates.caged import judge_kernel, loose
+from tests.gates.caged import judge_kernel
 from tests.gates.inprocess import CUDA, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g05_dtypes import GATE, cut_to_tf32
@@ -17,11 +17,6 @@ from verifier.records import DeviceMode, GateStatus
 HERE = Path(__file__).parent
 VIOLATORS = sorted(HERE.glob("violator*.py"))
 TWINS = sorted(HERE.glob("twin*.py"))
-
-
-@pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)
-def test_loose_test_accepts_the_violator(kernel: Path) -> None:
-    assert loose(kernel)
 
 
 @pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)

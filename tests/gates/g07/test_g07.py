@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel
 from tests.gates.inprocess import TASKS, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g07_layout import GATE
@@ -15,11 +15,6 @@ from verifier.records import GateStatus
 HERE = Path(__file__).parent
 VIOLATORS = sorted(HERE.glob("violator*.py"))
 TWINS = [HERE / "twin.py", HERE / "twin_contiguous.py"]
-
-
-@pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)
-def test_loose_test_accepts_the_violator(kernel: Path) -> None:
-    assert loose(kernel)
 
 
 @pytest.mark.parametrize("kernel", VIOLATORS, ids=lambda path: path.stem)

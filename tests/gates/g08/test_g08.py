@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel
 from tests.gates.inprocess import TASKS, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g08_side_effects import GATE
@@ -24,11 +24,6 @@ VIOLATORS = {
 
 def test_every_violator_has_its_accusation() -> None:
     assert {path.stem for path in HERE.glob("violator*.py")} == set(VIOLATORS)
-
-
-@pytest.mark.parametrize("name", VIOLATORS)
-def test_loose_test_accepts_the_violator(name: str) -> None:
-    assert loose(HERE / f"{name}.py")
 
 
 @pytest.mark.parametrize(("name", "accusation"), VIOLATORS.items())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel
 from tests.gates.inprocess import TASKS, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.contract import Domain
@@ -29,11 +29,6 @@ TWINS = ["twin", "twin_two_passes", "twin_silu"]
 
 def test_every_violator_has_its_pattern() -> None:
     assert {path.stem for path in HERE.glob("violator*.py")} == set(VIOLATORS)
-
-
-@pytest.mark.parametrize("name", VIOLATORS)
-def test_loose_test_accepts_the_violator(name: str) -> None:
-    assert loose(HERE / f"{name}.py")
 
 
 @pytest.mark.parametrize(("name", "expected"), VIOLATORS.items())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.caged import bench_for, judge_kernel, loose
+from tests.gates.caged import bench_for, judge_kernel
 from tests.gates.inprocess import CUDA
 from verifier.candidate.client import Sandbox
 from verifier.gates.g12_honest import GATE
@@ -39,18 +39,11 @@ HOSTILE = {
 """More ways round the kernel. The subclass is no output to the sandbox: the loose test, which runs
 there too, rejects it."""
 TWINS = ["twin", "twin_numpy", "twin_wrapper"]
-NOT_LOOSE = {"violator_patches"}
-"""Not let loose in this process, whose torch it would patch."""
 
 
 def test_every_violator_has_its_accusation() -> None:
     assert {path.stem for path in HERE.glob("violator*.py")} == set(VIOLATORS)
     assert {path.stem for path in HERE.glob("hostile*.py")} == set(HOSTILE)
-
-
-@pytest.mark.parametrize("name", sorted(set(VIOLATORS) - NOT_LOOSE))
-def test_loose_test_accepts_the_violator(name: str) -> None:
-    assert loose(HERE / f"{name}.py")
 
 
 @pytest.mark.parametrize(("name", "accusation"), (VIOLATORS | HOSTILE).items())
