@@ -50,7 +50,10 @@ class GateCount:
 SUBJECT_WORDS: Final = {"kernel": "this kernel", "eager": "eager", "compile": "torch.compile"}
 SUBJECT_ORDER: Final = ("kernel", "compile", "eager")
 BAR_HEIGHT_PX: Final = 30
-MARGIN_PX: Final = 48
+TOOLS_PX: Final = 30
+"""Room above the bars for Plotly's tools, which show on hover and must not cover the first one."""
+AXIS_PX: Final = 32
+MARGIN_PX: Final = TOOLS_PX + AXIS_PX + 12
 
 
 def quiet_layout(figure: go.Figure, *, height_px: int) -> go.Figure:
@@ -58,7 +61,8 @@ def quiet_layout(figure: go.Figure, *, height_px: int) -> go.Figure:
     axis = {"gridcolor": LINE, "linecolor": LINE, "zeroline": False, "ticks": ""}
     return figure.update_layout(
         height=height_px,
-        margin={"l": 8, "r": 8, "t": 4, "b": 32},
+        margin={"l": 8, "r": 8, "t": TOOLS_PX, "b": AXIS_PX},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": MUTED, "activecolor": INK},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 12, "color": MUTED},

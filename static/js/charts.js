@@ -15,7 +15,8 @@ function themed(node) {
   return node;
 }
 
-const CONFIG = { displaylogo: false, responsive: true, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+// The tools show on hover, in the room that the figure's top margin keeps for them.
+const CONFIG = { displaylogo: false, responsive: true, displayModeBar: "hover", modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]] };
 
 function draw(chart) {
   const source = document.getElementById(chart.dataset.figure);

@@ -82,6 +82,28 @@ async def test_charts_are_drawn_in_the_colours_of_the_theme(hub: Hub, browser_pa
     assert not set(dark) & set(light)
 
 
+# The whole plot area, for the sample's bars may happen to end before the tools begin.
+CLEAR_OF_TOOLS = """chart => {
+  const tools = chart.querySelector(".modebar-group").getBoundingClientRect();
+  const plot = chart.querySelector(".nsewdrag").getBoundingClientRect();
+  return tools.height > 10 && plot.height > 50 && plot.top >= tools.bottom;
+}"""
+
+
+async def test_a_charts_tools_show_on_hover_and_cover_no_data(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    run = await hub.do(run_named, "attention_triton")
+    for path, name in (("/", "gates-chart"), (f"/runs/{run.pk}/", "timing")):
+        await page.goto(f"{hub.url}{path}")
+        chart = page.locator(f"#{name}[data-drawn=yes]")
+        tools = chart.locator(".modebar-group").first
+        await expect(tools).to_have_css("opacity", "0")
+        await chart.hover()
+        await expect(tools).to_have_css("opacity", "1")
+        assert await chart.evaluate(CLEAR_OF_TOOLS), path
+
+
 async def test_filters_stand_in_the_url_and_apply_at_once(hub: Hub, browser_page: Page) -> None:
     page = browser_page
     await hub.do(samples.world_seed)
