@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from kernelhub.core.selectors import LooseVsGates
 from kernelhub.web.catalogue import BY_ID, GATES, LOOKS, RUNNING, WAITING, GatePage, Look
@@ -116,14 +116,24 @@ def _fact(finding: GateLike) -> str:
     return one_line(finding.reason or finding.summary, 60)
 
 
+_STATUSES: Final = (
+    GateStatus.FAIL,
+    GateStatus.ERROR,
+    GateStatus.INCONCLUSIVE,
+    GateStatus.NOT_APPLICABLE,
+)
+NAMED: Final = (*(LOOKS[status].word for status in _STATUSES), RUNNING.word)
+"""States in which a row names its gates; in the others it counts them."""
+COUNTED: Final = (LOOKS[GateStatus.PASS].word, WAITING.word)
+
+
 def row_label(marks: Sequence[Cell]) -> str:
     """The row in words: 'fail: 2 Non-finite, 10 Range; not applicable: 6 Accumulation; pass: 9'."""
     groups: dict[str, list[Cell]] = {}
     for mark in marks:
         groups.setdefault(mark.look.word, []).append(mark)
-    order = ["fail", "error", "inconclusive", "not applicable", "being judged"]
-    parts = [f"{word}: {_names(groups[word])}" for word in order if word in groups]
-    parts += [f"{word}: {len(groups[word])}" for word in ("pass", WAITING.word) if word in groups]
+    parts = [f"{word}: {_names(groups[word])}" for word in NAMED if word in groups]
+    parts += [f"{word}: {len(groups[word])}" for word in COUNTED if word in groups]
     return "; ".join(parts)
 
 
