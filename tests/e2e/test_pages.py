@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final, Literal
 
 import pytest
 from playwright.async_api import Page, expect
@@ -17,6 +18,10 @@ from tests.web import samples
 
 pytestmark = pytest.mark.browser
 IMAGES = Path(__file__).parents[2] / "docs/img"
+PICTURES: Final[tuple[tuple[Literal["light", "dark"], str], ...]] = (
+    ("light", "run.png"),
+    ("dark", "run-dark.png"),
+)
 PATHS: tuple[str, ...] = (
     "/",
     "/runs/",
@@ -203,10 +208,10 @@ async def test_pictures_for_the_readme(hub: Hub, browser_page: Page) -> None:
         base = hub.url
     page = browser_page
     IMAGES.mkdir(parents=True, exist_ok=True)
-    await page.goto(f"{base}/")
-    await page.locator("#gates-chart[data-drawn=yes]").wait_for()
-    await page.screenshot(path=IMAGES / "overview.png")
-    await page.goto(f"{base}/runs/?illusion=yes")
+    await page.goto(f"{base}/runs/?illusion=yes&q=softmax")
     await page.locator("a[data-row]").first.click()
-    await page.locator("#strip").wait_for()
-    await page.screenshot(path=IMAGES / "run.png")
+    for scheme, name in PICTURES:
+        await page.emulate_media(color_scheme=scheme)
+        await page.locator("#strip").wait_for()
+        await page.locator("#events li").first.wait_for()
+        await page.screenshot(path=IMAGES / name)
