@@ -44,6 +44,7 @@ def keep(body: Callable[[], int], *, stop_with_parent: bool = False) -> int:
     if stop_with_parent:
         _watch(parent, child)
     status = _await(child)
+    signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm while the interpreter ends would kill us
     sweep()
     return status
 

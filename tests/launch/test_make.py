@@ -114,6 +114,7 @@ def test_a_signal_to_the_python_of_make_stops_everything(
     )
     os.kill(int(keeper), number)
     assert made.stopped_in_order(), made.log.read_text()
+    assert made.process.wait(timeout=5) == 0, made.log.read_text()
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing_and_a_request_does(make: Make) -> None:
