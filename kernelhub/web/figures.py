@@ -152,9 +152,19 @@ def gate_figure(counts: Sequence[GateCount]) -> go.Figure:
     figure = go.Figure(
         [
             _gate_bar(
-                names, [row.illusions for _, row in rows], FAIL, "accepted by the loose test"
+                names,
+                [row.illusions for _, row in rows],
+                FAIL,
+                "accepted by the loose test",
+                [f"/runs/?gate={page.id}&illusion=yes" for page, _ in rows],
             ),
-            _gate_bar(names, [row.others for _, row in rows], GREY, "rejected by both"),
+            _gate_bar(
+                names,
+                [row.others for _, row in rows],
+                GREY,
+                "rejected by both",
+                [f"/runs/?gate={page.id}&illusion=no" for page, _ in rows],
+            ),
         ]
     )
     quiet_layout(figure, height_px=MARGIN_PX + 22 * len(GATES))
@@ -163,12 +173,16 @@ def gate_figure(counts: Sequence[GateCount]) -> go.Figure:
     )
 
 
-def _gate_bar(names: list[str], counts: list[int], color: str, said: str) -> go.Bar:
+def _gate_bar(
+    names: list[str], counts: list[int], color: str, said: str, links: list[str]
+) -> go.Bar:
+    """A click on a stretch leads to its link: charts.js follows ``customdata`` within this site."""
     return go.Bar(
         orientation="h",
         name=said,
         y=names,
         x=counts,
+        customdata=links,
         marker={"color": color},
         hovertext=[
             f"gate {name}: {n} kernels, {said}" for name, n in zip(names, counts, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Literal
@@ -147,6 +148,40 @@ async def test_keys_move_through_rows_search_and_help(hub: Hub, browser_page: Pa
     await page.keyboard.press("g")
     await page.keyboard.press("v")
     await expect(page).to_have_url(f"{hub.url}/verifier/")
+
+
+async def test_the_palette_jumps_to_pages_and_searches(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    run = await hub.do(run_named, "gelu_no_max")
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("fle")
+    await expect(page.locator("#jump li")).to_have_text(["Fleet", 'Search runs for "fle"'])
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#jump")).to_be_hidden()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("fleet")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{hub.url}/fleet/")
+    await page.keyboard.press("Meta+k")
+    await page.keyboard.type("gelu_no_max")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{hub.url}/runs/?q=gelu_no_max")
+
+
+async def test_a_bar_of_the_gates_chart_leads_to_its_runs(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    await page.goto(f"{hub.url}/")
+    await page.locator("#gates-chart[data-drawn=yes]").wait_for()
+    bars = page.locator("#gates-chart .point path")
+    boxes = [await bar.bounding_box() for bar in await bars.all()]
+    box = next(box for box in boxes if box and box["width"] > 40)
+    await page.mouse.click(box["x"] + 10, box["y"] + box["height"] / 2)
+    await page.wait_for_url(re.compile(r"/runs/\?gate=G\d+&illusion=yes$"))
+    await expect(page.locator(".runs tbody tr").first).to_contain_text("illusion")
 
 
 async def test_a_chosen_theme_is_kept_and_the_system_decides_otherwise(
