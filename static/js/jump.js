@@ -6,7 +6,8 @@ const list = dialog.querySelector("ul");
 // The links of this very page: navigation, footer, and the trail that leads up from here.
 function places() {
   const links = [...document.querySelectorAll(".nav a, .crumb a, .foot a")];
-  return links.map((link) => ({ name: link.textContent.trim(), href: link.getAttribute("href") }));
+  const named = links.map((link) => [link.getAttribute("href"), link.textContent.trim()]);
+  return [...new Map(named)].map(([href, name]) => ({ name, href })); // a trail repeats the navigation
 }
 
 function matching() {

@@ -156,6 +156,8 @@ async def test_the_palette_jumps_to_pages_and_searches(hub: Hub, browser_page: P
     run = await hub.do(run_named, "gelu_no_max")
     await page.goto(f"{hub.url}/runs/{run.pk}/")
     await page.keyboard.press("Control+k")
+    names = await page.locator("#jump li").all_inner_texts()
+    assert len(names) == len(set(names)) > 5
     await page.keyboard.type("fle")
     await expect(page.locator("#jump li")).to_have_text(["Fleet", 'Search runs for "fle"'])
     await page.keyboard.press("Escape")
