@@ -18,7 +18,7 @@ setup: ## Install into .venv (WITH="services" leaves out torch and the developer
 
 run: ## Start everything, judge the demo corpus, serve http://127.0.0.1:8000
 	@$(SETUP) --with "runner services"
-	@exec $(BIN)/python -m kernelhub.launch $(ARGS)
+	@exec $(BIN)/python -m kernelhub.launch --stop-with-parent $(ARGS)
 
 test: ## Run the whole test suite (ARGS are passed to pytest)
 	@$(SETUP)

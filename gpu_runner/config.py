@@ -43,7 +43,8 @@ class AgentConfig:
         token = environ.get("KERNELHUB_NODE_TOKEN", "").strip()
         if not token:
             raise ConfigError(
-                "KERNELHUB_NODE_TOKEN is not set; `manage.py node_create NAME` makes one."
+                "KERNELHUB_NODE_TOKEN is not set; "
+                "`.venv/bin/python manage.py node_create NAME` makes one."
             )
         var = Path(environ.get("KERNELHUB_VAR", "") or REPO / "var")
         return cls(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 import time
 import uuid
@@ -25,6 +26,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from verifier.records import GateId, GateStatus, Outcome
+
+BIN: Final = ".venv/bin"
+"""Where our commands lie, seen from the repository's root."""
 
 POLL_S: Final = 25
 """How long the hub may hold an answer back while nothing happens."""
@@ -173,7 +177,7 @@ def verdict(hub: Hub, options: argparse.Namespace) -> Exit:
     if run["status"] in ("queued", "running"):
         raise CommandError(
             f"No verdict yet: run {run['id']} is {run['status']}. "
-            f"`kernelhub watch {run['id']}` waits for it.",
+            f"`{again(options, 'watch', run['id'])}` waits for it.",
             Exit.BAD_REQUEST,
         )
     return report(hub, run, options)
@@ -237,7 +241,7 @@ def wait(hub: Hub, run_id: str, options: argparse.Namespace) -> Exit:
         run = patiently(hub, lambda: hub.get(f"runs/{run_id}"), WAIT_PATIENCE_S)
         return report(hub, run, options)
     except KeyboardInterrupt:
-        note(f"\nThe run goes on. `kernelhub watch {run_id}` takes up the wait again.")
+        note(f"\nThe run goes on. `{again(options, 'watch', run_id)}` takes up the wait again.")
         return Exit.INTERRUPTED
 
 
@@ -253,7 +257,7 @@ def report(hub: Hub, run: Mapping[str, Any], options: argparse.Namespace) -> Exi
     if run["status"] == "finished":
         path = f"runs/{run['id']}/verdict"
         document = patiently(hub, lambda: hub.get(path), WAIT_PATIENCE_S)
-        show_json(document) if options.json else show_table(hub, run, document)
+        show_json(document) if options.json else show_table(hub, run, document, options)
         accepted = run["outcome"] == Outcome.ACCEPTED
         return Exit.ACCEPTED if accepted else Exit.NOT_ACCEPTED
     if options.json:
@@ -267,7 +271,16 @@ def report(hub: Hub, run: Mapping[str, Any], options: argparse.Namespace) -> Exi
     return Exit.BROKEN
 
 
-def show_table(hub: Hub, run: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+def again(options: argparse.Namespace, *words: str) -> str:
+    """A call of this command for a shell at the repository's root, to the same hub. What the
+    environment says it says there too; a token never stands in it."""
+    place = ("--hub", options.hub) if options.hub else ()
+    return shlex.join((f"{BIN}/kernelhub", *words, *place))
+
+
+def show_table(
+    hub: Hub, run: Mapping[str, Any], document: Mapping[str, Any], options: argparse.Namespace
+) -> None:
     """The twelve gates, one a line, and how to replay the first failure."""
     kernel = run["kernel"]["label"] or run["kernel"]["sha256"][:12]
     show(f"{run['outcome']}: {kernel} on {run['task']}, seed {run['seed']}, {run['node']}")
@@ -277,8 +290,9 @@ def show_table(hub: Hub, run: Mapping[str, Any], document: Mapping[str, Any]) ->
         show("  " + gate_line(gate))
     failed = [gate["gate"] for gate in document["gates"] if gate["status"] == GateStatus.FAIL]
     if failed:
-        show(f"replay: kernelhub verdict {run['id']} --json > verdict.json")
-        show(f"        python -m verifier replay verdict.json --gate {failed[0]}")
+        show("replay:")
+        show(f"{again(options, 'verdict', run['id'], '--json')} > verdict.json")
+        show(f"{BIN}/python -m verifier replay verdict.json --gate {failed[0]}")
     show(f"{hub.url}{run['page']}")
 
 

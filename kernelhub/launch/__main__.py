@@ -19,6 +19,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--no-demo", action="store_true", help="do not launch the demo campaign")
     parser.add_argument("--hub-only", action="store_true", help="start no node agent here")
+    parser.add_argument(
+        "--stop-with-parent", action="store_true", help="stop when the parent process (make) does"
+    )
     arguments = parser.parse_args(argv)
     try:
         port = env_int("KERNELHUB_PORT", default=8000, low=1, high=65535)
@@ -31,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         demo=not arguments.no_demo,
         devices=() if arguments.hub_only else local_devices(),
     )
-    return keep(lambda: supervise(options, var))
+    return keep(lambda: supervise(options, var), stop_with_parent=arguments.stop_with_parent)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,10 @@
 The keeper is the parent of the supervisor and the reaper of every orphan below it. When the
 supervisor ends, for whatever reason, the keeper ends the rest. When the keeper itself is killed,
 the kernel tells the supervisor, which then stops in the orderly way.
+
+Started by ``make``, the keeper stops when make does. A terminal's Ctrl-C reaches both, and make
+passes SIGTERM on by itself; but of any other signal meant for make alone, or of its death, nobody
+would tell us, so the keeper looks.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,21 +23,61 @@ from kernelhub.launch.process import LIBC, PR_SET_PDEATHSIG
 
 PR_SET_CHILD_SUBREAPER: Final = 36
 SWEEP_GRACE_S: Final = 3.0
+PARENT_CHECK_S: Final = 0.5
 FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def keep(body: Callable[[], int]) -> int:
-    """Runs the body in a child process and returns its exit status, once nothing is left of it."""
+def keep(body: Callable[[], int], *, stop_with_parent: bool = False) -> int:
+    """Runs the body in a child process and returns its exit status, once nothing is left of it.
+
+    ``stop_with_parent`` is for a parent such as make, whose end is meant for us too; a shell may
+    well end while what it started goes on.
+    """
+    parent = os.getppid()
     adopt_orphans()
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
         os._exit(_run_child(body, keeper))
-    for number in FORWARDED:
+    for number in heeded(FORWARDED):
         signal.signal(number, lambda got, _frame: _forward(child, got))
+    if stop_with_parent:
+        _watch(parent, child)
     status = _await(child)
+    signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm while the interpreter ends would kill us
     sweep()
     return status
+
+
+def heeded(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
+    """The signals to listen to: `nohup` ignores SIGHUP for us, and we leave it at that."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [one for one in numbers if not (ignored and one is signal.SIGHUP)]
+
+
+def _watch(parent: int, child: int) -> None:
+    """Asks the child to stop, once, when the parent has ended or was asked to end."""
+    handled = _handled(parent)
+
+    def look(_number: int, _frame: object) -> None:
+        if os.getppid() == parent and _handled(parent) == handled:
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _forward(child, signal.SIGTERM)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, PARENT_CHECK_S, PARENT_CHECK_S)
+
+
+def _handled(pid: int) -> int:
+    """Which requests to end the process has handlers for, as a bit mask. GNU make drops a handler
+    as soon as its signal arrives, and then waits for its children, which it tells nothing."""
+    requests = sum(1 << (number - 1) for number in FORWARDED)
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return int(line.split()[1], 16) & requests
+    return 0
 
 
 def adopt_orphans() -> None:

@@ -23,6 +23,7 @@ from kernelhub.launch.crew import Crew
 from kernelhub.launch.devices import LocalDevice
 from kernelhub.launch.errors import LaunchError
 from kernelhub.launch.files import read_or_create_secret
+from kernelhub.launch.keeper import FORWARDED, heeded
 from kernelhub.launch.postgres import (
     cluster_end_leftover,
     cluster_prepare,
@@ -52,7 +53,7 @@ class Stop:
     asked: int = 0
 
     def listen(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        for number in heeded(FORWARDED):
             signal.signal(number, self._note)
 
     def patient(self) -> bool:

@@ -10,6 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+BAR_MAX: Final = 30
+BAR_MIN: Final = 10
+CUT: Final = " ..."
 PLAIN_STEP_S: Final = 10.0
 """How often a log file, which cannot be overwritten, gets a line of progress."""
 
@@ -51,10 +54,25 @@ class ProgressBar:
 
     def _draw(self, done: int, total: int, text: str) -> None:
         columns = shutil.get_terminal_size().columns
-        width = max(10, min(30, columns - 50))
-        filled = round(width * done / total) if total else width
-        line = f"[{'#' * filled}{'.' * (width - filled)}] {text}"
-        print(f"\r\x1b[K{line[: columns - 1]}", end="", file=self.out, flush=True)
+        line = fitted(done, total, text, columns - 1)  # a full last column would wrap
+        print(f"\r\x1b[K{line}", end="", file=self.out, flush=True)
+
+
+def fitted(done: int, total: int, text: str, columns: int) -> str:
+    """Bar and text in so many columns: the bar gives way first, then words from the end."""
+    width = min(BAR_MAX, columns - len(text) - len("[] "))
+    if width < BAR_MIN:
+        return shortened(text, columns)
+    filled = round(width * done / total) if total else width
+    return f"[{'#' * filled}{'.' * (width - filled)}] {text}"
+
+
+def shortened(text: str, columns: int) -> str:
+    """The text, cut between two of its words where it is too long, with a mark that it was."""
+    if len(text) <= columns:
+        return text
+    kept = text[: max(0, columns - len(CUT) + 1)].rpartition(" ")[0].rstrip(",;: ")
+    return f"{kept}{CUT}" if kept else text[:columns]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

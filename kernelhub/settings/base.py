@@ -10,6 +10,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from kernelhub.api import conf
+from kernelhub.settings.admin_theme import UNFOLD as ADMIN_THEME
 from kernelhub.settings.env import env_flag, env_path, env_text
 
 REPO = Path(__file__).resolve().parents[2]
@@ -109,6 +110,8 @@ STATICFILES_DIRS: list[Any] = [
     *([REPO / "static"] if (REPO / "static").is_dir() else []),
     ("vendor/plotly", _plotly_javascript()),
 ]
+
+UNFOLD: dict[str, Any] = ADMIN_THEME
 
 REST_FRAMEWORK: dict[str, Any] = conf.REST_FRAMEWORK
 SPECTACULAR_SETTINGS: dict[str, Any] = conf.SPECTACULAR_SETTINGS

@@ -145,6 +145,19 @@ LOOKS: Final = {
 }
 WAITING: Final = Look("wait", "·", "not judged yet")
 RUNNING: Final = Look("run", "…", "being judged")
+STRIP_LOOKS: Final = {
+    **{status.value: look for status, look in LOOKS.items()},
+    "wait": WAITING,
+    "run": RUNNING,
+}
+"""What a live strip may show, by the names that run.js knows; the words stand here alone."""
+
+
+def status_word(status: str) -> str:
+    """A gate's status as people read it; a status of a later version as it stands."""
+    return LOOKS[GateStatus(status)].word if status in set(GateStatus) else status
+
+
 OUTCOME_LOOKS: Final = {
     Outcome.ACCEPTED: Look("pass", "✓", "accepted"),
     Outcome.REJECTED: Look("fail", "✕", "rejected"),

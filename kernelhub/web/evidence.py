@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelhub.web.catalogue import BY_ID, GatePage
+from kernelhub.web.commands import python_command
 from kernelhub.web.text import one_line, strip_control
 from verifier.records import GateId
 
@@ -44,9 +45,18 @@ class Evidence:
     slices: tuple[SliceRow, ...]
     minimised_from: Mapping[str, str]
     replay: str
+    same_as: GatePage | None = None
+    """An earlier gate that fails for the same reason; this one is folded away."""
 
 
-def evidence(gate: str, hard: bool, document: Mapping[str, Any], verdict_name: str) -> Evidence:
+def evidence(
+    gate: str,
+    hard: bool,
+    document: Mapping[str, Any],
+    verdict_name: str,
+    *,
+    same_as: GatePage | None = None,
+) -> Evidence:
     """The counterexample of a gate; ``verdict_name`` is the file that the replay command reads."""
     page = BY_ID[GateId(gate)]
     case = _mapping(document.get("case"))
@@ -68,7 +78,8 @@ def evidence(gate: str, hard: bool, document: Mapping[str, Any], verdict_name: s
         columns=_columns(slices, max((len(row.values) for row in rows), default=0)),
         slices=rows,
         minimised_from=_texts(document.get("minimised_from")),
-        replay=f"python -m verifier replay {verdict_name} --gate {page.id}",
+        replay=python_command("-m", "verifier", "replay", verdict_name, "--gate", page.id),
+        same_as=same_as,
     )
 
 

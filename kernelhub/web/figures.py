@@ -50,7 +50,10 @@ class GateCount:
 SUBJECT_WORDS: Final = {"kernel": "this kernel", "eager": "eager", "compile": "torch.compile"}
 SUBJECT_ORDER: Final = ("kernel", "compile", "eager")
 BAR_HEIGHT_PX: Final = 30
-MARGIN_PX: Final = 48
+TOOLS_PX: Final = 30
+"""Room above the bars for Plotly's tools, which show on hover and must not cover the first one."""
+AXIS_PX: Final = 32
+MARGIN_PX: Final = TOOLS_PX + AXIS_PX + 12
 
 
 def quiet_layout(figure: go.Figure, *, height_px: int) -> go.Figure:
@@ -58,7 +61,8 @@ def quiet_layout(figure: go.Figure, *, height_px: int) -> go.Figure:
     axis = {"gridcolor": LINE, "linecolor": LINE, "zeroline": False, "ticks": ""}
     return figure.update_layout(
         height=height_px,
-        margin={"l": 8, "r": 8, "t": 4, "b": 32},
+        margin={"l": 8, "r": 8, "t": TOOLS_PX, "b": AXIS_PX},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": MUTED, "activecolor": INK},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 12, "color": MUTED},
@@ -148,9 +152,19 @@ def gate_figure(counts: Sequence[GateCount]) -> go.Figure:
     figure = go.Figure(
         [
             _gate_bar(
-                names, [row.illusions for _, row in rows], FAIL, "accepted by the loose test"
+                names,
+                [row.illusions for _, row in rows],
+                FAIL,
+                "accepted by the loose test",
+                [f"/runs/?gate={page.id}&illusion=yes" for page, _ in rows],
             ),
-            _gate_bar(names, [row.others for _, row in rows], GREY, "rejected by both"),
+            _gate_bar(
+                names,
+                [row.others for _, row in rows],
+                GREY,
+                "rejected by both",
+                [f"/runs/?gate={page.id}&illusion=no" for page, _ in rows],
+            ),
         ]
     )
     quiet_layout(figure, height_px=MARGIN_PX + 22 * len(GATES))
@@ -159,12 +173,16 @@ def gate_figure(counts: Sequence[GateCount]) -> go.Figure:
     )
 
 
-def _gate_bar(names: list[str], counts: list[int], color: str, said: str) -> go.Bar:
+def _gate_bar(
+    names: list[str], counts: list[int], color: str, said: str, links: list[str]
+) -> go.Bar:
+    """A click on a stretch leads to its link: charts.js follows ``customdata`` within this site."""
     return go.Bar(
         orientation="h",
         name=said,
         y=names,
         x=counts,
+        customdata=links,
         marker={"color": color},
         hovertext=[
             f"gate {name}: {n} kernels, {said}" for name, n in zip(names, counts, strict=True)

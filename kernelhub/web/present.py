@@ -1,11 +1,12 @@
-"""What a page says about a run: twelve cells and one sentence. Pure functions, no database."""
+"""What a page says about a run: twelve cells and one sentence. Pure functions, no queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from kernelhub.core.selectors import LooseVsGates
 from kernelhub.web.catalogue import BY_ID, GATES, LOOKS, RUNNING, WAITING, GatePage, Look
 from kernelhub.web.text import one_line
 from verifier.records import GateId, GateStatus, Outcome
@@ -115,14 +116,24 @@ def _fact(finding: GateLike) -> str:
     return one_line(finding.reason or finding.summary, 60)
 
 
+_STATUSES: Final = (
+    GateStatus.FAIL,
+    GateStatus.ERROR,
+    GateStatus.INCONCLUSIVE,
+    GateStatus.NOT_APPLICABLE,
+)
+NAMED: Final = (*(LOOKS[status].word for status in _STATUSES), RUNNING.word)
+"""States in which a row names its gates; in the others it counts them."""
+COUNTED: Final = (LOOKS[GateStatus.PASS].word, WAITING.word)
+
+
 def row_label(marks: Sequence[Cell]) -> str:
     """The row in words: 'fail: 2 Non-finite, 10 Range; not applicable: 6 Accumulation; pass: 9'."""
     groups: dict[str, list[Cell]] = {}
     for mark in marks:
         groups.setdefault(mark.look.word, []).append(mark)
-    order = ["fail", "error", "inconclusive", "not applicable", "being judged"]
-    parts = [f"{word}: {_names(groups[word])}" for word in order if word in groups]
-    parts += [f"{word}: {len(groups[word])}" for word in ("pass", WAITING.word) if word in groups]
+    parts = [f"{word}: {_names(groups[word])}" for word in NAMED if word in groups]
+    parts += [f"{word}: {len(groups[word])}" for word in COUNTED if word in groups]
     return "; ".join(parts)
 
 
@@ -200,21 +211,48 @@ def _undecided(findings: Sequence[GateLike], loose: bool | None) -> str:
     return f"Nothing failed, but {len(still)} {verb} open: {names}. Open is not passed."
 
 
-def rate_sentence(illusions: int, loose_accepted: int) -> str:
-    """The illusion rate in one sentence, with its two counts and never a bare percentage."""
+def rate_sentence(illusions: int, loose_accepted: int, noun: str = "kernel") -> str:
+    """The illusion rate in one sentence, with its two counts and never a bare percentage.
+
+    ``noun`` says over which kernels: 'corpus kernel', 'submitted kernel'.
+    """
     if not loose_accepted:
-        return "The loose test has accepted no kernel yet, so there is no illusion rate."
+        return f"The loose test has accepted no {noun} yet, so there is no illusion rate."
     if not illusions:
-        return (
-            f"None of the {plural(loose_accepted, 'kernel')} that the loose test accepts is wrong."
-        )
+        return f"None of the {plural(loose_accepted, noun)} that the loose test accepts is wrong."
     share = illusions / loose_accepted
     low, high = wilson(illusions, loose_accepted)
     is_are = "is" if illusions == 1 else "are"
     return (
-        f"{illusions:,} of the {plural(loose_accepted, 'kernel')} that the loose test accepts "
+        f"{illusions:,} of the {plural(loose_accepted, noun)} that the loose test accepts "
         f"{is_are} wrong: {share:.0%} (95% interval {low:.0%} to {high:.0%})."
     )
+
+
+def counted_words(two: LooseVsGates, noun: str) -> str:
+    """Which kernels a table counts and what it leaves out: '38 corpus kernels, each by ...'."""
+    left_out = listed(
+        [
+            *([f"{two.undecided} undecided"] if two.undecided else []),
+            *([f"{two.unmeasured} without a loose test"] if two.unmeasured else []),
+        ]
+    )
+    tail = f"; left out: {left_out}" if left_out else ""
+    return f"{plural(two.judged, noun)} judged, each by its latest verdict{tail}."
+
+
+def submitted_words(two: LooseVsGates) -> str:
+    """What became of submitted kernels, which no figure of the corpus counts; '' without any."""
+    if not two.judged:
+        return ""
+    open_count = two.undecided + two.unmeasured
+    counts = [
+        (two.accepted, "accepted"),
+        (two.rejected, f"rejected, {two.illusions} of them accepted by the loose test"),
+        (open_count, "undecided or without a loose test"),
+    ]
+    said = "; ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f"Submitted kernels are counted apart: {two.judged:,} judged; {said}."
 
 
 def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:

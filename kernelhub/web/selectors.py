@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
@@ -34,16 +36,37 @@ CAMPAIGNS_SHOWN = 3
 RECENT_EVENTS = 600
 
 
-def _counted() -> QuerySet[Verdict]:
+class Origin(StrEnum):
+    """Where kernels come from. A rate over the one says nothing about the other, so no count
+    mixes the two: a corpus is made to hold wrong kernels, submitted ones are what people send."""
+
+    CORPUS = "corpus"
+    SUBMITTED = "submitted"
+
+
+def is_corpus(kernel: Kernel) -> bool:
+    """Whether a suite's corpus brought the kernel along; submitting it again changes nothing."""
+    return bool(kernel.group or kernel.expectation)
+
+
+SUBMITTED: Final = Q(group="", expectation="")
+
+
+def kernels_from(origin: Origin) -> QuerySet[Kernel]:
+    return Kernel.objects.filter(SUBMITTED if origin is Origin.SUBMITTED else ~SUBMITTED)
+
+
+def _counted(kernels: QuerySet[Kernel] | None = None) -> QuerySet[Verdict]:
     """The verdicts that count: the latest of each kernel."""
-    latest = latest_verdicts(Kernel.objects.all()).values("pk")
+    latest = latest_verdicts(Kernel.objects.all() if kernels is None else kernels).values("pk")
     return Verdict.objects.filter(pk__in=latest)
 
 
-def loose_vs_gates() -> LooseVsGates:
-    """The loose test against the gates over every kernel; one query."""
+def loose_vs_gates(origin: Origin) -> LooseVsGates:
+    """The loose test against the gates over the kernels of one origin; one query."""
     counts: dict[str, int] = defaultdict(int)
-    rows = _counted().values("outcome", "loose_accepted").annotate(n=Count("pk")).order_by()
+    verdicts = _counted(kernels_from(origin))
+    rows = verdicts.values("outcome", "loose_accepted").annotate(n=Count("pk")).order_by()
     for row in rows:
         counts[_cell(row["outcome"], row["loose_accepted"])] += row["n"]
     return LooseVsGates(**counts)
@@ -70,11 +93,13 @@ class GateTotals:
     illusions: int = 0
 
 
-def gate_totals() -> dict[str, GateTotals]:
-    """Each gate's findings over the latest verdict of every kernel; one query."""
+def gate_totals(origin: Origin | None = None) -> dict[str, GateTotals]:
+    """Each gate's findings over the latest verdict of every kernel, or of those of one origin;
+    one query."""
     status = GateStatus
+    counted = _counted(kernels_from(origin) if origin else None)
     rows = (
-        GateResult.objects.filter(verdict__in=_counted().values("pk"))
+        GateResult.objects.filter(verdict__in=counted.values("pk"))
         .values("gate")
         .annotate(
             passed_n=_status_count(status.PASS),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from kernelhub.web.catalogue import GATES, LOOKS
+from kernelhub.web.catalogue import GATES, LOOKS, status_word
 from kernelhub.web.present import plural
 from kernelhub.web.text import one_line, strip_control
 from verifier.records import GateStatus
@@ -63,8 +63,7 @@ def _tone(kind: str, payload: Payload) -> str:
 
 
 def _gate(payload: Payload) -> str:
-    status = payload.get("status", "")
-    word = LOOKS[GateStatus(status)].word if status in set(GateStatus) else str(status)
+    word = status_word(str(payload.get("status", "")))
     return f"{word}: {payload.get('reason') or payload.get('summary') or ''}"
 
 

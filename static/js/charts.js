@@ -15,13 +15,23 @@ function themed(node) {
   return node;
 }
 
-const CONFIG = { displaylogo: false, responsive: true, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+// The tools show on hover, in the room that the figure's top margin keeps for them.
+const CONFIG = { displaylogo: false, responsive: true, displayModeBar: "hover", modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]] };
 
 function draw(chart) {
   const source = document.getElementById(chart.dataset.figure);
   const figure = themed(JSON.parse(source.textContent));
   chart.removeAttribute("role"); // the drawn figure has its own text
-  Plotly.react(chart, figure.data, figure.layout, CONFIG).then(() => { chart.dataset.drawn = "yes"; });
+  Plotly.react(chart, figure.data, figure.layout, CONFIG).then(() => {
+    if (!chart.dataset.drawn) chart.on("plotly_click", follow);
+    chart.dataset.drawn = "yes";
+  });
+}
+
+// A mark that stands for a list of runs leads there.
+function follow({ points: [point] }) {
+  const link = point.customdata;
+  if (typeof link === "string" && /^\/(?!\/)/.test(link)) location.assign(link);
 }
 
 let loaded;

@@ -1,4 +1,6 @@
-// Keyboard: / search, j k rows, g + letter pages, ? help.
+// Keyboard: / search, j k rows, g + letter pages, ? help, Ctrl+K or ⌘K jump.
+import { jump, setUpJump } from "./jump.js";
+
 const PAGES = { o: "/", r: "/runs/", s: "/suites/", v: "/verifier/", f: "/fleet/" };
 let afterG = 0;
 
@@ -32,7 +34,13 @@ export function setUpKeys() {
   const open = document.getElementById("help-open");
   open.hidden = false;
   open.addEventListener("click", help);
+  setUpJump();
   document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      jump();
+      return;
+    }
     if (event.key === "Escape" && typing(event.target)) event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     if (document.querySelector("dialog[open]")) return;

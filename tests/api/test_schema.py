@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -59,3 +60,19 @@ def test_the_swagger_page_loads_nothing_from_elsewhere(nobody: Caller) -> None:
     assert "/static/drf_spectacular_sidecar/" in page
     assert "https://" not in page
     assert finders.find("drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js")
+
+
+@pytest.mark.django_db
+def test_the_swagger_page_has_our_policy_and_no_inline_script(nobody: Caller) -> None:
+    page = nobody.get("docs/")
+    assert "script-src 'self';" in page["Content-Security-Policy"]
+    assert not re.search(r"<script(?![^>]*src=)", page.content.decode())
+
+
+@pytest.mark.django_db
+def test_the_swagger_script_brings_the_whole_document(nobody: Caller) -> None:
+    script = nobody.get("docs/?script=")
+    assert script["Content-Type"] == "application/javascript"
+    [line] = [one for one in script.content.decode().splitlines() if one.startswith("  spec: ")]
+    document = json.loads(line.removeprefix("  spec: ").removesuffix(","))
+    assert document == json.loads(nobody.get("openapi.json").content)

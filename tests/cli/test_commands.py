@@ -49,7 +49,9 @@ def test_verdict_of_a_run_that_goes_on_exits_2_and_says_what_to_do(
     run = make.make_run()
     result = command("verdict", str(run.pk))
     assert result.code == 2
-    assert f"kernelhub watch {run.pk}" in result.err
+    assert f"`.venv/bin/kernelhub watch {run.pk}`" in result.err
+    there = command("verdict", str(run.pk), "--hub", hub)
+    assert f"`.venv/bin/kernelhub watch {run.pk} --hub {hub}`" in there.err
 
 
 @pytest.mark.django_db(transaction=True)

@@ -53,7 +53,9 @@ def test_a_rejected_kernel_exits_1_with_its_reason_and_how_to_replay_it(
     assert result.code == 1
     assert "✗ G4  shapes       differs at index 0 (no tolerance involved)" in result.out
     assert "the loose test accepts this kernel" in result.out
-    assert "python -m verifier replay verdict.json --gate G4" in result.out
+    run = Run.objects.get()
+    assert f"\n.venv/bin/kernelhub verdict {run.pk} --json > verdict.json\n" in result.out
+    assert "\n.venv/bin/python -m verifier replay verdict.json --gate G4\n" in result.out
 
 
 def test_json_is_the_verifiers_document_and_nothing_else_on_standard_output(
@@ -244,4 +246,4 @@ def test_an_interrupt_leaves_the_run_going_and_says_how_to_take_it_up(
     result = command("submit", kernel, "--task", TASK, "--wait")
     run = Run.objects.get()
     assert (result.code, run.status) == (130, "queued")
-    assert f"kernelhub watch {run.pk}" in result.err
+    assert f"`.venv/bin/kernelhub watch {run.pk}`" in result.err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final, Literal
 
 import pytest
 from playwright.async_api import Page, expect
@@ -17,6 +19,10 @@ from tests.web import samples
 
 pytestmark = pytest.mark.browser
 IMAGES = Path(__file__).parents[2] / "docs/img"
+PICTURES: Final[tuple[tuple[Literal["light", "dark"], str], ...]] = (
+    ("light", "run.png"),
+    ("dark", "run-dark.png"),
+)
 PATHS: tuple[str, ...] = (
     "/",
     "/runs/",
@@ -82,6 +88,28 @@ async def test_charts_are_drawn_in_the_colours_of_the_theme(hub: Hub, browser_pa
     assert not set(dark) & set(light)
 
 
+# The whole plot area, for the sample's bars may happen to end before the tools begin.
+CLEAR_OF_TOOLS = """chart => {
+  const tools = chart.querySelector(".modebar-group").getBoundingClientRect();
+  const plot = chart.querySelector(".nsewdrag").getBoundingClientRect();
+  return tools.height > 10 && plot.height > 50 && plot.top >= tools.bottom;
+}"""
+
+
+async def test_a_charts_tools_show_on_hover_and_cover_no_data(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    run = await hub.do(run_named, "attention_triton")
+    for path, name in (("/", "gates-chart"), (f"/runs/{run.pk}/", "timing")):
+        await page.goto(f"{hub.url}{path}")
+        chart = page.locator(f"#{name}[data-drawn=yes]")
+        tools = chart.locator(".modebar-group").first
+        await expect(tools).to_have_css("opacity", "0")
+        await chart.hover()
+        await expect(tools).to_have_css("opacity", "1")
+        assert await chart.evaluate(CLEAR_OF_TOOLS), path
+
+
 async def test_filters_stand_in_the_url_and_apply_at_once(hub: Hub, browser_page: Page) -> None:
     page = browser_page
     await hub.do(samples.world_seed)
@@ -120,6 +148,42 @@ async def test_keys_move_through_rows_search_and_help(hub: Hub, browser_page: Pa
     await page.keyboard.press("g")
     await page.keyboard.press("v")
     await expect(page).to_have_url(f"{hub.url}/verifier/")
+
+
+async def test_the_palette_jumps_to_pages_and_searches(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    run = await hub.do(run_named, "gelu_no_max")
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    await page.keyboard.press("Control+k")
+    names = await page.locator("#jump li").all_inner_texts()
+    assert len(names) == len(set(names)) > 5
+    await page.keyboard.type("fle")
+    await expect(page.locator("#jump li")).to_have_text(["Fleet", 'Search runs for "fle"'])
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#jump")).to_be_hidden()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("fleet")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{hub.url}/fleet/")
+    await page.keyboard.press("Meta+k")
+    await page.keyboard.type("gelu_no_max")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{hub.url}/runs/?q=gelu_no_max")
+
+
+async def test_a_bar_of_the_gates_chart_leads_to_its_runs(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    await page.goto(f"{hub.url}/")
+    await page.locator("#gates-chart[data-drawn=yes]").wait_for()
+    bars = page.locator("#gates-chart .point path")
+    boxes = [await bar.bounding_box() for bar in await bars.all()]
+    box = next(box for box in boxes if box and box["width"] > 40)
+    await page.mouse.click(box["x"] + 10, box["y"] + box["height"] / 2)
+    await page.wait_for_url(re.compile(r"/runs/\?gate=G\d+&illusion=yes$"))
+    await expect(page.locator(".runs tbody tr").first).to_contain_text("illusion")
 
 
 async def test_a_chosen_theme_is_kept_and_the_system_decides_otherwise(
@@ -181,10 +245,10 @@ async def test_pictures_for_the_readme(hub: Hub, browser_page: Page) -> None:
         base = hub.url
     page = browser_page
     IMAGES.mkdir(parents=True, exist_ok=True)
-    await page.goto(f"{base}/")
-    await page.locator("#gates-chart[data-drawn=yes]").wait_for()
-    await page.screenshot(path=IMAGES / "overview.png")
-    await page.goto(f"{base}/runs/?illusion=yes")
+    await page.goto(f"{base}/runs/?illusion=yes&q=softmax")
     await page.locator("a[data-row]").first.click()
-    await page.locator("#strip").wait_for()
-    await page.screenshot(path=IMAGES / "run.png")
+    for scheme, name in PICTURES:
+        await page.emulate_media(color_scheme=scheme)
+        await page.locator("#strip").wait_for()
+        await page.locator("#events li").first.wait_for()
+        await page.screenshot(path=IMAGES / name)

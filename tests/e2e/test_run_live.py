@@ -150,7 +150,11 @@ async def test_the_replay_command_is_copied_as_it_stands(hub: Hub, browser_page:
     await page.goto(f"{hub.url}/runs/{run.pk}/")
     await page.locator('[data-copy="replay-10"]').click()
     copied = await page.evaluate("navigator.clipboard.readText()")
-    assert copied == f"python -m verifier replay verdict-{str(run.pk)[:8]}.json --gate G10"
+    name = f"verdict-{str(run.pk)[:8]}.json"
+    assert copied == (
+        f".venv/bin/kernelhub verdict {run.pk} --json --hub {hub.url} > {name}\n"
+        f".venv/bin/python -m verifier replay {name} --gate G10"
+    )
 
 
 async def test_hostile_output_neither_runs_nor_breaks_the_page(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kernelhub.launch.terminal import ProgressBar, say, table
+from kernelhub.launch.terminal import ProgressBar, fitted, say, table
 
 
 class Terminal(io.StringIO):
@@ -34,6 +34,32 @@ def test_a_terminal_gets_one_line_drawn_over_itself() -> None:
     assert out.getvalue().count("\n") == 1
     assert out.getvalue().count("\r") == 2
     assert "[##############################] 4/4 4 accepted" in out.getvalue()
+
+
+NOTE = "44/95 23 accepted, 21 rejected, 0 undecided, 14 illusions, 2 errored"
+
+
+@pytest.mark.parametrize("columns", range(200))
+def test_the_line_is_never_wider_than_the_terminal(columns: int) -> None:
+    assert len(fitted(44, 95, NOTE, columns)) <= columns
+
+
+def test_the_bar_gives_way_before_the_words_do() -> None:
+    assert fitted(44, 95, NOTE, 120).startswith("[##############................] 44/95")
+    assert fitted(44, 95, NOTE, len(NOTE) + 13) == f"[#####.....] {NOTE}"
+    assert fitted(44, 95, NOTE, len(NOTE) + 12) == NOTE
+
+
+def test_a_narrow_terminal_loses_whole_words_and_shows_that_it_did() -> None:
+    assert fitted(44, 95, NOTE, 40) == "44/95 23 accepted, 21 rejected, 0 ..."
+    assert fitted(44, 95, NOTE, 3) == "44/"
+
+
+def test_the_bar_is_drawn_as_wide_as_the_terminal_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = Terminal()
+    ProgressBar(out).show(done=1, total=95, note=NOTE)
+    assert len(out.getvalue().removeprefix("\r\x1b[K")) <= 59
 
 
 def test_a_file_gets_plain_lines_and_the_last_one_always() -> None:

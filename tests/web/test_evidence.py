@@ -41,7 +41,7 @@ def test_columns_are_offsets_where_rows_start_apart() -> None:
 
 
 def test_the_replay_command_reads_the_file_that_the_page_gives() -> None:
-    assert shown().replay == "python -m verifier replay verdict-8f3c.json --gate G10"
+    assert shown().replay == (".venv/bin/python -m verifier replay verdict-8f3c.json --gate G10")
 
 
 def test_a_document_without_anything_still_makes_a_page() -> None:

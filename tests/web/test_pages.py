@@ -54,8 +54,8 @@ def test_every_page_answers_and_opens_with_a_sentence(client: Client, illusion: 
 
 @pytest.mark.django_db
 def test_every_list_page_answers_on_an_empty_hub_and_teaches_the_next_step(client: Client) -> None:
-    assert "kernelhub submit kernel.py" in text_of(client, "/")
-    assert "kernelhub submit kernel.py" in text_of(client, "/runs/")
+    assert ".venv/bin/kernelhub submit kernel.py" in text_of(client, "/")
+    assert ".venv/bin/kernelhub submit kernel.py" in text_of(client, "/runs/")
     assert "load_suites" in text_of(client, "/suites/")
     assert "No node has reported in" in text_of(client, "/fleet/")
     assert h1_of(text_of(client, "/verifier/")).startswith("Twelve gates")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from kernelhub.core.selectors import LooseVsGates
 from kernelhub.web.present import (
     Finding,
     cells,
+    counted_words,
     listed,
     marks,
     plural,
     rate_sentence,
     row_label,
+    submitted_words,
     verdict_sentence,
     wilson,
 )
@@ -111,6 +114,29 @@ def test_the_rate_never_comes_without_its_counts_and_interval() -> None:
 
 def test_no_rate_is_made_of_nothing() -> None:
     assert "no illusion rate" in rate_sentence(0, 0)
+
+
+def test_the_rate_says_over_which_kernels_it_is() -> None:
+    assert rate_sentence(7, 11, "corpus kernel").startswith("7 of the 11 corpus kernels that")
+    assert "accepted no submitted kernel yet" in rate_sentence(0, 0, "submitted kernel")
+
+
+def test_a_table_says_whom_it_counts_and_whom_it_leaves_out() -> None:
+    assert counted_words(LooseVsGates(both_accept=3), "corpus kernel") == (
+        "3 corpus kernels judged, each by its latest verdict."
+    )
+    assert counted_words(LooseVsGates(1, undecided=2, unmeasured=1), "corpus kernel") == (
+        "4 corpus kernels judged, each by its latest verdict; "
+        "left out: 2 undecided and 1 without a loose test."
+    )
+
+
+def test_submitted_kernels_are_told_apart_from_the_corpus() -> None:
+    assert submitted_words(LooseVsGates()) == ""
+    assert submitted_words(LooseVsGates(both_accept=2, illusions=1)) == (
+        "Submitted kernels are counted apart: 3 judged; 2 accepted; "
+        "1 rejected, 1 of them accepted by the loose test."
+    )
 
 
 def test_wilson_agrees_with_the_published_example_and_stays_inside_0_and_1() -> None:

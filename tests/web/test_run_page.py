@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,7 +15,7 @@ from kernelhub.core.models import Campaign, Run
 from tests.web import samples
 from tests.web.conftest import person
 from verifier import records
-from verifier.records import GateId
+from verifier.records import GateId, GateStatus
 
 
 def html_of(client: Client, run: Run) -> str:
@@ -44,9 +45,11 @@ def test_each_failing_gate_shows_its_counterexample_and_how_to_replay_it(
 ) -> None:
     html = html_of(client, illusion)
     for gate in ("G2", "G10"):
+        name = f"verdict-{str(illusion.pk)[:8]}.json"
         assert (
-            f"python -m verifier replay verdict-{str(illusion.pk)[:8]}.json --gate {gate}" in html
-        )
+            f".venv/bin/kernelhub verdict {illusion.pk} --json --hub http://testserver > {name}\n"
+            f".venv/bin/python -m verifier replay {name} --gate {gate}"
+        ) in html.replace("&gt;", ">")
     assert "0.731058579" in html
     assert "out[0, 0]" in html
     assert "Minimised from M=64, N=1000." in html
@@ -173,3 +176,45 @@ def test_source_has_numbers_and_colours(client: Client, illusion: Run) -> None:
     html = html_of(client, illusion)
     assert 'class="linenos"' in html
     assert '<span class="nd">@triton' in html
+
+
+def shape_fault(gate: GateId, shape: str, *, judged: bool = True) -> records.GateResult:
+    """The finding of a gate on a kernel whose output has the wrong rank."""
+    reason = f"out has shape [{shape}], not [{shape}, 1]"
+    if not judged:
+        reason = f"{reason}: gates 1, 4 and 5 judge that"
+    status = GateStatus.FAIL if judged else GateStatus.NOT_APPLICABLE
+    result = replace(samples.gate_result(gate, status), reason=reason)
+    if result.counterexample is None:
+        return result
+    return replace(result, counterexample=replace(result.counterexample, detail=reason))
+
+
+@pytest.mark.django_db
+def test_a_fault_that_many_gates_meet_is_said_once(client: Client) -> None:
+    faulty = {
+        GateId.AGREEMENT: shape_fault(GateId.AGREEMENT, "1"),
+        GateId.SHAPES: shape_fault(GateId.SHAPES, "16"),
+        GateId.LAYOUT: shape_fault(GateId.LAYOUT, "3584", judged=False),
+    }
+    gates = tuple(faulty.get(one.gate, one) for one in samples.gate_results((GateId.RANGE,)))
+    html = html_of(client, samples.run_judge(fresh_run(), samples.node_online(), gates))
+    table = html.partition('id="run-gates"')[2]
+    assert table.count("out has shape") - table.count('title="out has shape') == 1
+    assert re.findall(r"same as gate (\d+)", table) == ["1", "1"]
+    assert "1 Agreement: the smallest counterexample" in html
+    assert '4 Shapes: same as <a href="#gate-1">gate 1</a>' in html
+    assert "10 Range: the smallest counterexample" in html
+    assert "--gate G4" in html
+
+
+def test_no_status_is_shown_as_the_verifier_spells_it(client: Client, illusion: Run) -> None:
+    verdict = samples.verdict_of(illusion, samples.gate_results())
+    gates = tuple(
+        replace(one, notes=(records.CaseNote(GateStatus.NOT_APPLICABLE, "no device", 5),))
+        for one in verdict.gates
+    )
+    html = html_of(client, samples.run_judge(fresh_run(), samples.node_online(), gates))
+    assert "5 cases not applicable: no device" in html
+    shown = re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)
+    assert not re.search(r"not_applicable|notapplicable", shown, re.IGNORECASE)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from inspect import iscoroutinefunction
+from json import dumps
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 from rest_framework.exceptions import NotFound
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from kernelhub.api.views.base import ApiView
+from kernelhub.core.policy import POLICY
 
 
 @extend_schema(exclude=True)
@@ -25,10 +28,30 @@ class OpenApiView(SpectacularJSONAPIView):
 
 
 @extend_schema(exclude=True)
-class DocsView(SpectacularSwaggerView):
-    """Swagger, from our own static files."""
+class DocsView(SpectacularSwaggerSplitView):
+    """Swagger, from our own static files; its script is a file too, as our policy demands.
+
+    The script brings the document along, so that the page is whole as soon as it is loaded: no
+    spinner that a second request has to end.
+    """
 
     permission_classes = (AllowAny,)
+    template_name = "api/docs.html"
+    template_name_js = "api/docs.js"
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+        response["Content-Security-Policy"] = POLICY
+        if "script" in request.GET:
+            response.data["schema"] = _schema(request)
+        return response
+
+
+def _schema(request: Request) -> str:
+    """The OpenAPI document as a JavaScript literal."""
+    generator: Any = OpenApiView.generator_class()
+    return dumps(generator.get_schema(request=request, public=True))
 
 
 @extend_schema(exclude=True)

@@ -47,6 +47,21 @@ class LooseVsGates:
         """Kernels that the loose test accepts and the gates decided about."""
         return self.both_accept + self.illusions
 
+    @property
+    def accepted(self) -> int:
+        """Kernels that the gates accept, among those that the loose test judged."""
+        return self.both_accept + self.loose_rejects_gates_accept
+
+    @property
+    def rejected(self) -> int:
+        """Kernels that the gates reject, among those that the loose test judged."""
+        return self.illusions + self.both_reject
+
+    @property
+    def judged(self) -> int:
+        """Every kernel that has a verdict."""
+        return self.accepted + self.rejected + self.undecided + self.unmeasured
+
     @classmethod
     def of(cls, verdicts: Iterable[Verdict]) -> LooseVsGates:
         counts: dict[str, int] = defaultdict(int)

@@ -13,7 +13,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from kernelhub.web.catalogue import DASH, GATES, Look, run_look
+from kernelhub.web.catalogue import DASH, GATES, Look, run_look, status_word
+from kernelhub.web.commands import hub_command, python_command
 from kernelhub.web.figures import FigureJson
 from kernelhub.web.present import Cell, StatusLike, marks, plural, row_label
 from kernelhub.web.text import one_line, strip_control
@@ -56,6 +57,19 @@ def with_query(context: Mapping[str, Any], **changes: object) -> str:
 def query(**parameters: object) -> str:
     """A query string of its own."""
     return f"?{urlencode({name: value for name, value in parameters.items() if value})}"
+
+
+@register.simple_tag(takes_context=True)
+def submit_command(context: Mapping[str, Any], task: str) -> str:
+    """How a kernel is submitted to this very hub from a shell at the repository's root."""
+    words = ("submit", "kernel.py", "--task", task, "--wait")
+    return hub_command(context["request"], *words)
+
+
+@register.simple_tag
+def python_line(words: str) -> str:
+    """`{% python_line "manage.py load_suites" %}` with the interpreter that has it installed."""
+    return python_command(*words.split())
 
 
 @register.inclusion_tag("web/_gate_strip.html")
@@ -108,6 +122,12 @@ def look_html(look: Look) -> SafeString:
         look.glyph,
         look.word,
     )
+
+
+@register.filter
+def gate_status(status: object) -> str:
+    """'NOT_APPLICABLE' is 'not applicable'."""
+    return status_word(str(status))
 
 
 @register.filter

@@ -8,7 +8,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponseBase
 
 from kernelhub.accounts.permissions import public_scopes
-from kernelhub.web.pages import POLICY
+from kernelhub.core.policy import POLICY
 
 
 class SignIn(LoginView):

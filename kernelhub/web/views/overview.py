@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
@@ -23,14 +23,20 @@ from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES, GatePage
 from kernelhub.web.figures import GateCount, figure_json, gate_figure
 from kernelhub.web.pages import page
-from kernelhub.web.present import plural, rate_sentence
+from kernelhub.web.present import (
+    counted_words,
+    plural,
+    rate_sentence,
+    submitted_words,
+)
 from kernelhub.web.rows import listed_runs
-from kernelhub.web.selectors import GateTotals
+from kernelhub.web.selectors import GateTotals, Origin
 from kernelhub.web.text import one_line
 
 RECENT = 12
 CASES = 5
 BAR_UNITS = 1000
+NOUNS: Final = {Origin.CORPUS: "corpus kernel", Origin.SUBMITTED: "submitted kernel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +79,17 @@ class Case:
 @readers_only
 def overview(request: HttpRequest) -> HttpResponseBase:
     counts = overview_counts()
-    two = selectors.loose_vs_gates()
-    totals = selectors.gate_totals()
+    judged = {origin: selectors.loose_vs_gates(origin) for origin in Origin}
+    origin = shown_origin(judged)
+    two, noun = judged[origin], NOUNS[origin]
+    totals = selectors.gate_totals(origin)
     context = {
-        "sentence": headline(two, counts.runs.total),
+        "sentence": headline(two, counts.runs.total, noun),
+        "apart": submitted_words(judged[Origin.SUBMITTED]) if origin is Origin.CORPUS else "",
         "counts": counts,
         "two": two,
+        "noun": noun,
+        "counted": counted_words(two, noun),
         "campaigns": [campaign_bar(progress) for progress in selectors.campaigns_shown()],
         "gate_counts": gate_rows(totals),
         "figure": figure_json(gate_figure(gate_counts(totals))),
@@ -94,10 +105,16 @@ def why(verdict: Any) -> str:
     return f"gate {failed[0].number}: {one_line(failed[0].reason, 90)}" if failed else ""
 
 
-def headline(two: LooseVsGates, runs: int) -> str:
+def shown_origin(judged: Mapping[Origin, LooseVsGates]) -> Origin:
+    """The corpus, except on a hub where nothing but submitted kernels was judged."""
+    alone = judged[Origin.SUBMITTED].judged and not judged[Origin.CORPUS].judged
+    return Origin.SUBMITTED if alone else Origin.CORPUS
+
+
+def headline(two: LooseVsGates, runs: int, noun: str) -> str:
     if not runs:
         return "No kernel has been judged yet."
-    return rate_sentence(two.illusions, two.loose_accepted)
+    return rate_sentence(two.illusions, two.loose_accepted, noun)
 
 
 def gate_counts(totals: Mapping[str, GateTotals]) -> list[GateCount]:

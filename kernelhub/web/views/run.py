@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -21,7 +21,8 @@ from kernelhub.core.selectors import run_detail
 from kernelhub.core.services import run_cancel
 from kernelhub.web import selectors
 from kernelhub.web.access import may_cancel, readers_only
-from kernelhub.web.catalogue import EXPECTATIONS, run_look
+from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, STRIP_LOOKS, GatePage, run_look
+from kernelhub.web.commands import hub_command
 from kernelhub.web.evidence import Evidence, evidence
 from kernelhub.web.figures import TimingRow, figure_json, timing_figure
 from kernelhub.web.pages import page
@@ -33,6 +34,7 @@ from kernelhub.web.present import (
     cells,
     verdict_sentence,
 )
+from kernelhub.web.repeats import repeated
 from kernelhub.web.source import is_cut, source_html
 from kernelhub.web.timeline import log_text, timeline
 from verifier.records import GateStatus, Outcome
@@ -81,6 +83,8 @@ class GateRow:
     notes: Sequence[dict[str, Any]]
     duration_ms: float | None
     failed_here: bool
+    same_as: GatePage | None = None
+    """The earlier gate that says the same; its row holds the words."""
 
 
 @require_GET
@@ -90,13 +94,17 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     verdict: Verdict | None = getattr(run, "verdict", None)
     found = _found(run, verdict)
     marks = cells(found.findings, found.running)
-    failures = _failures(run, found)
+    same = repeated(found.findings)
+    failures = _failures(run, found, same)
     context = {
         "run": run,
         "verdict": verdict,
         "cells": marks,
+        "looks": {name: [look.css, look.glyph, look.word] for name, look in STRIP_LOOKS.items()},
+        "judged_looks": tuple(LOOKS.values()),
         "failures": failures,
-        "gate_rows": _gate_rows(marks, found, {one.page.id for one in failures}),
+        "fetch": f"{hub_command(request, 'verdict', str(pk), '--json')} > {_verdict_name(run)}",
+        "gate_rows": _gate_rows(marks, found, {one.page.id for one in failures}, same),
         **_words(run, verdict, found),
         **_side(run, verdict),
         **_lines(run),
@@ -138,25 +146,38 @@ def _found(run: Run, verdict: Verdict | None) -> Found:
     return Found(findings, judged, None if run.is_ended else running)
 
 
-def _failures(run: Run, found: Found) -> list[Evidence]:
-    name = f"verdict-{str(run.pk)[:8]}.json"
+def _failures(run: Run, found: Found, same: Mapping[str, GatePage]) -> list[Evidence]:
     return [
-        evidence(document["gate"], document.get("hard") is True, document["counterexample"], name)
+        evidence(
+            document["gate"],
+            document.get("hard") is True,
+            document["counterexample"],
+            _verdict_name(run),
+            same_as=same.get(document["gate"]),
+        )
         for document in found.documents
         if document.get("counterexample")
     ]
 
 
-def _gate_rows(marks: Sequence[Cell], found: Found, failed: set[Any]) -> list[GateRow]:
+def _verdict_name(run: Run) -> str:
+    return f"verdict-{str(run.pk)[:8]}.json"
+
+
+def _gate_rows(
+    marks: Sequence[Cell], found: Found, failed: set[Any], same: Mapping[str, GatePage]
+) -> list[GateRow]:
     findings = {finding.gate: finding for finding in found.findings}
     documents = {document["gate"]: document for document in found.documents}
     return [
         GateRow(
             mark,
             findings.get(mark.gate.id),
-            documents.get(mark.gate.id, {}).get("notes") or (),
+            # Notes of a gate that repeats another one are that same text, case by case.
+            () if mark.gate.id in same else documents.get(mark.gate.id, {}).get("notes") or (),
             documents.get(mark.gate.id, {}).get("duration_ms"),
             mark.gate.id in failed,
+            same.get(mark.gate.id),
         )
         for mark in marks
     ]
@@ -306,7 +327,7 @@ def run_cancel_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @readers_only
 def verdict_file(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The verdict document, as `python -m verifier replay` reads it."""
+    """The verdict document, as the verifier's `replay` reads it."""
     verdict = _verdict_or_404(pk)
     response = JsonResponse(verdict.document, json_dumps_params={"indent": 2})
     response["Content-Disposition"] = f'attachment; filename="verdict-{str(pk)[:8]}.json"'

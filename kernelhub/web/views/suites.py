@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET
 
 from kernelhub.core.models import GateResult, Kernel, Run, Suite, Task, Verdict
-from kernelhub.core.selectors import KernelRow, kernel_rows, suite_overview
+from kernelhub.core.selectors import KernelRow, LooseVsGates, kernel_rows, suite_overview
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import EXPECTATIONS, OUTCOME_LOOKS, WAITING, Look
 from kernelhub.web.pages import page
-from kernelhub.web.present import plural, rate_sentence
+from kernelhub.web.present import counted_words, plural, rate_sentence, submitted_words
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.source import source_html
 from verifier.records import Outcome
+
+UNDECLARED: Final = "of the corpus, no expectation declared"
+SUBMITTED: Final = "submitted, no expectation declared"
+CLAIMS: Final = (*EXPECTATIONS.values(), UNDECLARED, SUBMITTED)
 
 
 @require_GET
@@ -71,11 +75,16 @@ def suite_page(request: HttpRequest, slug: str) -> HttpResponseBase:
     suite = _suite_or_404(slug)
     overview = suite_overview(suite)
     rows = table_rows(kernel_rows(suite))
-    two = overview.loose_vs_gates
+    corpus = [row for row in rows if selectors.is_corpus(row.kernel)]
+    noun = "corpus kernel" if corpus else "submitted kernel"
+    two = loose_vs_gates(corpus or rows)
+    apart = loose_vs_gates([row for row in rows if not selectors.is_corpus(row.kernel)])
     context = {
         "suite": suite,
-        "sentence": sentence(suite.title, len(overview.tasks), overview.judged, two),
+        "sentence": sentence(suite.title, len(overview.tasks), two, noun),
+        "apart": submitted_words(apart) if corpus else "",
         "two": two,
+        "counted": counted_words(two, noun),
         "judged": overview.judged,
         "groups": groups([row.task for row in overview.tasks], rows),
         "expectations": expectation_rows(rows),
@@ -90,10 +99,14 @@ def _suite_or_404(slug: str) -> Suite:
     return suite
 
 
-def sentence(title: str, tasks: int, judged: int, two: Any) -> str:
-    if not judged:
-        return f"{title}: {plural(tasks, 'task')}, and no kernel judged yet."
-    return rate_sentence(two.illusions, two.loose_accepted)
+def loose_vs_gates(rows: Iterable[Row]) -> LooseVsGates:
+    return LooseVsGates.of(row.verdict for row in rows if row.verdict)
+
+
+def sentence(title: str, tasks: int, two: LooseVsGates, noun: str) -> str:
+    if not two.judged:
+        return f"{title}: {plural(tasks, 'task')}, and no {noun} judged yet."
+    return rate_sentence(two.illusions, two.loose_accepted, noun)
 
 
 def table_rows(kernels: Sequence[KernelRow]) -> list[Row]:
@@ -109,7 +122,7 @@ def _row(row: KernelRow, marks: Mapping[Any, Sequence[GateResult]]) -> Row:
         verdict=verdict,
         run=verdict.run if verdict else None,
         findings=marks.get(verdict.pk, ()) if verdict else (),
-        expectation=EXPECTATIONS.get(row.kernel.expectation, ""),
+        expectation=EXPECTATIONS.get(row.kernel.expectation, "not declared"),
         look=OUTCOME_LOOKS[Outcome(verdict.outcome)] if verdict else WAITING,
     )
 
@@ -120,13 +133,18 @@ def groups(tasks: Iterable[Task], rows: Sequence[Row]) -> list[Group]:
 
 
 def expectation_rows(rows: Sequence[Row]) -> list[ExpectationRow]:
-    """What the corpus says of its kernels against what the gates found."""
-    words = {**EXPECTATIONS, "": "nothing"}
-    present = [key for key in words if any(row.kernel.expectation == key for row in rows)]
-    return [
-        _expectation(words[key], [r for r in rows if r.kernel.expectation == key])
-        for key in present
-    ]
+    """What is said of the kernels beforehand against what the gates found; no row without any."""
+    by_claim: dict[str, list[Row]] = {word: [] for word in CLAIMS}
+    for row in rows:
+        by_claim[claim(row.kernel)].append(row)
+    return [_expectation(word, found) for word, found in by_claim.items() if found]
+
+
+def claim(kernel: Kernel) -> str:
+    """What is said of a kernel before anybody judges it, in words."""
+    if not selectors.is_corpus(kernel):
+        return SUBMITTED
+    return EXPECTATIONS.get(kernel.expectation, UNDECLARED)
 
 
 def _expectation(word: str, rows: Sequence[Row]) -> ExpectationRow:
