@@ -18,7 +18,7 @@ from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
 from verifier.pipeline import Emit, Request, Verification, build_bench
-from verifier.records import Environment, GateId, KernelRef, Progress, Verdict
+from verifier.records import DeviceMode, Environment, GateId, KernelRef, Progress, Verdict
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
@@ -77,8 +77,11 @@ class Session:
     def __init__(
         self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
     ) -> None:
-        torch.set_num_threads(min(torch.get_num_threads(), 4))
         self.mode, self.device = choose_device(device)
+        # The interpreter's cases are small: a second thread would only spin, and steal the core
+        # from the kernel's own process.
+        threads = 1 if self.mode is DeviceMode.CPU_INTERPRET else 4
+        torch.set_num_threads(min(torch.get_num_threads(), threads))
         self._stack = ExitStack()
         self.sandbox = self._stack.enter_context(
             Sandbox.open(
