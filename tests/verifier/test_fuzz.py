@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,18 @@ import torch
 
 from tests.gates.inprocess import TASKS, InProcess, make_bench
 from verifier.__main__ import main
-from verifier.fuzz import Layout, Strategy, fuzz, fuzz_args, fuzz_case, fuzz_judge
-from verifier.records import CaseRecord
+from verifier.contract import Tolerance
+from verifier.fuzz import (
+    Layout,
+    Plant,
+    Strategy,
+    fuzz,
+    fuzz_args,
+    fuzz_case,
+    fuzz_judge,
+    plants,
+)
+from verifier.records import CaseRecord, GateStatus
 from verifier.referee.bench import Bench
 from verifier.subject import Arg
 
@@ -59,6 +70,11 @@ def bench_of(kernel: Path | None = None) -> Bench:
 def tensor_of(args: list[Arg]) -> torch.Tensor:
     assert isinstance(args[0], torch.Tensor)
     return args[0]
+
+
+def with_atol(bench: Bench, dtype: str, atol: float) -> Bench:
+    contract = replace(bench.contract, tolerances={dtype: Tolerance(atol)})
+    return replace(bench, contract=contract)
 
 
 def with_params(case: CaseRecord, **params: Any) -> CaseRecord:
@@ -128,15 +144,54 @@ def test_a_layout_changes_strides_or_offset_and_no_value(layout: Layout) -> None
     assert (laid.stride(), laid.storage_offset()) != (dense.stride(), dense.storage_offset())
 
 
-@pytest.mark.parametrize(
-    ("plant", "found"),
-    [("nan", torch.isnan), ("inf", torch.isposinf), ("-inf", torch.isneginf)],
-)
-def test_a_plant_is_in_the_input(plant: str, found: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def denormal(x: torch.Tensor) -> torch.Tensor:
+    return (x != 0) & (x.abs() < torch.finfo(x.dtype).tiny)
+
+
+FOUND: dict[Plant, Callable[[torch.Tensor], torch.Tensor]] = {
+    Plant.NAN: torch.isnan,
+    Plant.INF: torch.isposinf,
+    Plant.MINUS_INF: torch.isneginf,
+    Plant.LARGE: lambda x: (x.abs() >= 5e3) & (x.abs() <= 1e4),
+    Plant.LARGEST: lambda x: x.isfinite() & (x.abs() >= torch.finfo(x.dtype).max / 2.01),
+    Plant.DENORMAL: denormal,
+    Plant.MINUS_ZERO: lambda x: (x == 0) & x.signbit(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("plant", list(Plant))
+def test_a_plant_is_in_the_input_and_replaces_a_few_values(plant: Plant, dtype: str) -> None:
+    case = CaseRecord("c", {"M": 8, "N": 64}, {"T": dtype}, "uniform", 9, {})
+    args = fuzz_args(bench_of(), with_params(case, plant=plant.value, layout="dense"))
+    assert 1 <= int(FOUND[plant](tensor_of(args)).sum()) <= 1 + 8 * 64 // 64
+
+
+def test_every_plant_that_the_contract_allows_is_drawn() -> None:
     bench = bench_of()
-    case = CaseRecord("c", {"M": 3, "N": 7}, {"T": "float32"}, "normal", 9, {})
-    args = fuzz_args(bench, with_params(case, plant=plant, layout="dense"))
-    assert found(tensor_of(args)).any()
+    drawn = {fuzz_case(bench, Strategy.ADVERSARIAL, 1, n).params["plant"] for n in range(100)}
+    assert drawn == set(Plant)
+
+
+@pytest.mark.parametrize(
+    ("task", "dtype", "allowed"),
+    [
+        ("matmul", "float32", False),
+        ("matmul", "float16", True),
+        ("row_softmax", "float32", True),
+        ("relu", "float32", True),
+    ],
+)
+def test_the_greatest_numbers_come_only_where_no_order_of_a_sum_decides(
+    task: str, dtype: str, allowed: bool
+) -> None:
+    assert (Plant.LARGEST in plants(make_bench(task), {"T": dtype})) is allowed
+
+
+def test_an_op_on_integers_has_no_plants() -> None:
+    bench = make_bench("add_int64")
+    assert plants(bench, {}) == ()
+    assert fuzz_case(bench, Strategy.ADVERSARIAL, 1, 0).params["plant"] == ""
 
 
 # --- judging
@@ -188,6 +243,78 @@ def test_a_finite_value_where_the_reference_has_nan_is_wrong(write: Writer, plan
     finding = fuzz_judge(bench_of(path), planted(plant), InProcess(path))
     assert finding.failed
     assert finding.hard
+
+
+def element_case(plant: Plant) -> CaseRecord:
+    params = {"plant": plant.value, "layout": "dense"}
+    return CaseRecord("c", {"M": 8, "N": 65}, {"T": "float32"}, "uniform", 9, params)
+
+
+SILU = "import torch\n\ndef run(x):\n    return x / (1 + torch.exp(-x.float())).to(x.dtype)\n"
+OVERFLOWS = SILU.replace("x / (1 + torch.exp(-x", "x * torch.exp(x) / (1 + torch.exp(x")
+
+
+@pytest.mark.parametrize("plant", list(Plant))
+def test_an_honest_kernel_passes_every_plant(write: Writer, plant: Plant) -> None:
+    path = write(SILU)
+    bench = make_bench("silu_rows", path)
+    finding = fuzz_judge(bench, element_case(plant), InProcess(path))
+    assert finding.passed, finding.detail
+
+
+@pytest.mark.parametrize("plant", [Plant.LARGE, Plant.LARGEST])
+def test_an_overflow_at_large_values_is_found(write: Writer, plant: Plant) -> None:
+    path = write(OVERFLOWS)
+    bench = make_bench("silu_rows", path)
+    assert fuzz_judge(bench, element_case(plant), InProcess(path)).failed
+
+
+def test_a_lost_sign_of_zero_is_found(write: Writer) -> None:
+    path = write(SILU.replace("to(x.dtype)", "to(x.dtype) + 0.0"))
+    bench = make_bench("silu_rows", path)
+    finding = fuzz_judge(bench, element_case(Plant.MINUS_ZERO), InProcess(path))
+    assert finding.failed
+    assert "sign" in finding.detail
+
+
+def test_a_sum_may_lose_the_sign_of_zero(write: Writer) -> None:
+    path = write("import torch\n\ndef run(x):\n    return x.sum(-1) + 0.0\n")
+    bench = make_bench("row_sum", path)
+    case = CaseRecord("c", {"M": 3, "N": 1}, {"T": "float32"}, "zeros", 9, {})
+    case = with_params(case, plant="-0", layout="dense")
+    assert fuzz_judge(bench, case, InProcess(path)).passed
+
+
+def test_results_too_small_for_the_dtype_may_be_flushed(write: Writer) -> None:
+    flush = "x = torch.where(x.abs() < torch.finfo(x.dtype).tiny, x * 0, x)\n    return"
+    path = write(SILU.replace("return", flush))
+    bench = make_bench("silu_rows", path)
+    assert fuzz_judge(bench, element_case(Plant.DENORMAL), InProcess(path)).passed
+
+
+def test_what_eager_does_not_satisfy_is_no_failure(write: Writer) -> None:
+    """Half precision cannot meet 1e-12, whoever computes it."""
+    path = write(HONEST)
+    bench = with_atol(bench_of(path), "float16", 1e-12)
+    case = CaseRecord("c", {"M": 3, "N": 7}, {"T": "float16"}, "wide", 9, {})
+    finding = fuzz_judge(bench, with_params(case, plant="", layout="dense"), InProcess(path))
+    assert finding.status is GateStatus.NOT_APPLICABLE
+    assert "reference does not satisfy" in finding.detail
+
+
+def test_an_absolute_tolerance_is_not_asked_of_large_values(write: Writer) -> None:
+    path = write(SILU.replace("x / (1 + torch.exp(-x.float()))", "x / (1 + torch.exp(-x))"))
+    bench = with_atol(make_bench("silu_rows", path), "float32", 1e-4)
+    wrong = SILU.replace("/ (1", "* 1.00001 / (1")
+    assert fuzz_judge(bench, element_case(Plant.LARGE), InProcess(path)).passed
+    assert fuzz_judge(bench, element_case(Plant.LARGE), InProcess(write(wrong))).failed
+
+
+def test_an_op_that_draws_random_numbers_is_not_judged(write: Writer) -> None:
+    path = write("def run(x):\n    return x\n")
+    bench = make_bench("dropout", path)
+    case = fuzz_case(bench, Strategy.BOUNDARY, 1, 0)
+    assert fuzz_judge(bench, case, InProcess(path)).status is GateStatus.NOT_APPLICABLE
 
 
 def test_nan_where_the_reference_is_finite_is_wrong(write: Writer) -> None:
