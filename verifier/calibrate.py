@@ -3,8 +3,9 @@
 Every kernel of a corpus meets the same drawn cases. Each call becomes one observation: the kernel's
 greatest error, eager's, the rounding floor, and what fp32 roundings of the inputs alone would move
 (the comparator's own terms). Every rule is then a threshold on observations, so
-a sweep costs no further calls. Cases with even numbers set the calibrated tolerances, cases with
-odd numbers judge every rule: nothing is scored on what it was fitted to.
+a sweep costs no further calls. Cases with even numbers set the tolerances, cases with odd numbers
+judge every rule: nothing is scored on what it was fitted to. Absolute tolerances are set on values
+of ordinary size; how they fare on large ones is scored and shown like the rest.
 """
 
 from __future__ import annotations
@@ -12,17 +13,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
-from verifier.fuzz import Strategy, fuzz_args, fuzz_case
+from verifier.fuzz import (
+    BIG,
+    EXTREME,
+    Plant,
+    Strategy,
+    fuzz_args,
+    fuzz_case,
+    signs_count,
+)
+from verifier.gates.g10_range import GATE as RANGE
+from verifier.gates.g10_range import excused
 from verifier.pipeline import build_bench
 from verifier.records import CaseRecord, Environment
 from verifier.referee.bench import Bench
-from verifier.referee.compare import Rule, allowance, check_classes
+from verifier.referee.compare import ILL_CONDITIONED, Rule, allowance, check_classes
 from verifier.session import Job, Session, UsageError, make_request, read_kernel
 from verifier.source import read_source
 from verifier.subject import Arg, Reply, ReplyKind, Subject
@@ -64,6 +75,10 @@ class Observation:
     floor: float
     conditioning: float = 0.0
     """How far roundings of the inputs move the answer; measured where it could decide, else 0."""
+    plant: str = ""
+    """The kind of odd value among the inputs, if any."""
+    ill: bool = False
+    """Eager itself is so far off that a finite error says nothing about the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,30 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """One absolute tolerance for one op and dtype, and what it flags among the odd cases."""
+
+    atol: float
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
+class OpSweep:
+    """The sweep of absolute tolerances for one op and dtype, on values of ordinary size.
+
+    ``clean`` is the smallest of the sweep that flags no even case of a control, ``calibrated`` the
+    table's own figure, ``declared`` what the corpus states; None where there is none.
+    """
+
+    task: str
+    dtype: str
+    clean: Tried | None
+    calibrated: Tried | None
+    declared: Tried | None
+    sweep: tuple[Tried, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """The whole study of one corpus."""
 
@@ -93,6 +132,9 @@ class Calibration:
     """By strategy: each rule of the sweep, judged on the odd cases."""
     tolerances: Mapping[str, Mapping[str, float]]
     """Calibrated absolute tolerance by task and dtype, from the even cases of the controls."""
+    by_op: tuple[OpSweep, ...] = ()
+    by_plant: Mapping[str, tuple[Point, ...]] = field(default_factory=dict)
+    """By kind of planted value: each rule of the sweep, judged on the odd adversarial cases."""
     refused: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -157,25 +199,40 @@ def _observed(
     errors = _errors(bench, case, args, reply)
     moves: tuple[float, ...] | None = None
     for place, (truth, ref) in enumerate(zip(golden, eager.outputs, strict=True)):
-        floor = allowance(truth, ref, ref.dtype, Rule(factor=0.0)).atol
-        once = allowance(truth, ref, ref.dtype, Rule(factor=1.0)).atol
-        dtype = str(ref.dtype).removeprefix("torch.")
-        decides = once < errors[place] < math.inf
-        if decides and moves is None:
-            moves = bench.sensitivity(args)
-        move = moves[place] if decides and moves is not None else 0.0
-        yield Observation(
-            entry.label,
-            entry.task,
-            entry.wrong,
-            strategy,
-            number,
-            "/".join(case.dtypes.values()) or dtype,
-            errors[place],
-            once - floor,
-            floor,
-            move if math.isfinite(move) else 0.0,
-        )
+        one = _observation(entry, strategy, number, case, truth, ref, errors[place])
+        if one.floor + one.eager_error < one.error < math.inf:
+            moves = moves or bench.sensitivity(args)
+            move = moves[place] if math.isfinite(moves[place]) else 0.0
+            one = replace(one, conditioning=move)
+        yield one
+
+
+def _observation(
+    entry: Entry,
+    strategy: Strategy,
+    number: int,
+    case: CaseRecord,
+    truth: torch.Tensor,
+    ref: torch.Tensor,
+    error: float,
+) -> Observation:
+    floor = allowance(truth, ref, ref.dtype, Rule(factor=0.0)).atol
+    eager_error = allowance(truth, ref, ref.dtype, Rule(factor=1.0)).atol - floor
+    finite = truth[truth.isfinite() & truth.to(ref.dtype).isfinite()]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    return Observation(
+        entry.label,
+        entry.task,
+        entry.wrong,
+        strategy,
+        number,
+        "/".join(case.dtypes.values()) or str(ref.dtype).removeprefix("torch."),
+        error,
+        eager_error,
+        floor,
+        plant=case.params["plant"],
+        ill=ref.is_floating_point() and eager_error > ILL_CONDITIONED * scale,
+    )
 
 
 def _errors(bench: Bench, case: CaseRecord, args: Sequence[Arg], reply: Reply) -> list[float]:
@@ -185,6 +242,15 @@ def _errors(bench: Bench, case: CaseRecord, args: Sequence[Arg], reply: Reply) -
     if not isinstance(outputs, tuple):
         return [math.inf] * len(eager)
     assert not isinstance(golden, str)  # noqa: S101 - the caller saw to it
+    signs = RANGE.zero_signs(bench, args, outputs) if signs_count(bench, case) else ()
+    if any(finding.failed for finding in signs):
+        return [math.inf] * len(eager)
+    if case.params["plant"] in EXTREME:
+        flush = bench.contract.behaviour.flush_subnormals
+        outputs = tuple(
+            excused(*three, flush=flush) if three[2].is_floating_point() else three[2]
+            for three in zip(golden, eager, outputs, strict=True)
+        )
     return [_error(*three) for three in zip(golden, eager, outputs, strict=True)]
 
 
@@ -206,7 +272,7 @@ def calibrated(observations: Iterable[Observation]) -> dict[str, dict[str, float
     """Absolute tolerance by task and dtype: twice the greatest finite error of its controls."""
     greatest: dict[str, dict[str, float]] = {}
     for one in observations:
-        if one.wrong or not math.isfinite(one.error):
+        if one.wrong or one.ill or one.plant in BIG or not math.isfinite(one.error):
             continue
         by_dtype = greatest.setdefault(one.task, {})
         by_dtype[one.dtype] = max(by_dtype.get(one.dtype, 0.0), one.error)
@@ -229,9 +295,12 @@ Judge = Callable[[Observation], bool]
 
 
 def score(rule: str, flags: Judge, observations: Sequence[Observation]) -> Point:
-    """Kernels and cases that a rule flags. A kernel is flagged by any one of its cases."""
+    """Kernels and cases that a rule flags. A kernel is flagged by any one of its cases; a case on
+    which eager is no guide flags none, unless its error is infinite."""
     sides = {wrong: [o for o in observations if o.wrong is wrong] for wrong in (True, False)}
-    flagged = {wrong: [o for o in side if flags(o)] for wrong, side in sides.items()}
+    flagged = {
+        wrong: [o for o in side if _says_much(o) and flags(o)] for wrong, side in sides.items()
+    }
 
     def kernels(side: Iterable[Observation]) -> int:
         return len({one.label for one in side})
@@ -247,6 +316,10 @@ def score(rule: str, flags: Judge, observations: Sequence[Observation]) -> Point
         control_cases=len(sides[False]),
         control_cases_flagged=len(flagged[False]),
     )
+
+
+def _says_much(one: Observation) -> bool:
+    return not one.ill or math.isinf(one.error)
 
 
 def _plain_rule(factor: float) -> Judge:
@@ -288,6 +361,54 @@ def rules(
     return table + [(f"atol {atol:g}", _atol_rule(atol)) for atol in ATOLS]
 
 
+def op_sweeps(
+    entries: Iterable[Entry],
+    tolerances: Mapping[str, Mapping[str, float]],
+    observations: Iterable[Observation],
+) -> tuple[OpSweep, ...]:
+    """For each op and dtype, what each absolute tolerance of the sweep flags."""
+    declared: dict[str, dict[str, float]] = {}
+    for entry in entries:
+        for dtype, atol in entry.declared.items():
+            known = declared.setdefault(entry.task, {})
+            known[dtype] = max(known.get(dtype, 0.0), atol)
+    groups: dict[tuple[str, str], list[Observation]] = {}
+    for one in observations:
+        if one.plant not in BIG:
+            groups.setdefault((one.task, one.dtype), []).append(one)
+    return tuple(
+        _op_sweep(task, dtype, declared.get(task, {}), tolerances.get(task, {}), rows)
+        for (task, dtype), rows in sorted(groups.items())
+    )
+
+
+def _op_sweep(
+    task: str,
+    dtype: str,
+    declared: Mapping[str, float],
+    tolerances: Mapping[str, float],
+    rows: Sequence[Observation],
+) -> OpSweep:
+    even, odd = ([one for one in rows if one.number % 2 == side] for side in (0, 1))
+
+    def tried(atol: float | None) -> Tried | None:
+        return None if atol is None else _tried(atol, odd)
+
+    clean = (atol for atol in ATOLS if not _tried(atol, even).point.control_cases_flagged)
+    return OpSweep(
+        task,
+        dtype,
+        clean=tried(next(clean, None)),
+        calibrated=tried(tolerances.get(dtype)),
+        declared=tried(declared.get(dtype)),
+        sweep=tuple(_tried(atol, odd) for atol in ATOLS),
+    )
+
+
+def _tried(atol: float, observations: Sequence[Observation]) -> Tried:
+    return Tried(atol, score(f"atol {atol:g}", _atol_rule(atol), observations))
+
+
 def calibrate(
     session: Session, suite: Path, group: str, *, seed: int, iterations: int
 ) -> Calibration:
@@ -303,13 +424,16 @@ def calibrate(
             refused[entry.label] = missing
     tolerances = calibrated(one for one in observations if one.number % 2 == 0)
     held_out = [one for one in observations if one.number % 2 == 1]
+    table = rules(entries, tolerances)
     return Calibration(
         group=group,
         seed=seed,
         iterations=iterations,
         environment=session.environment,
-        points=_points(held_out, rules(entries, tolerances)),
+        points=_points(held_out, table),
         tolerances=tolerances,
+        by_op=op_sweeps(entries, tolerances, observations),
+        by_plant=_by_plant(held_out, table),
         refused=refused,
     )
 
@@ -323,3 +447,14 @@ def _points(
         points[strategy.value] = tuple(score(name, flags, own) for name, flags in table)
     points["all"] = tuple(score(name, flags, observations) for name, flags in table)
     return points
+
+
+def _by_plant(
+    observations: Sequence[Observation], table: Sequence[tuple[str, Judge]]
+) -> dict[str, tuple[Point, ...]]:
+    met = {plant.value: [o for o in observations if o.plant == plant] for plant in Plant}
+    return {
+        plant: tuple(score(name, flags, own) for name, flags in table)
+        for plant, own in met.items()
+        if own
+    }

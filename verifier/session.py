@@ -83,7 +83,7 @@ class Session:
         self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
     ) -> None:
         self.mode, self.device = choose_device(device)
-        torch.set_num_threads(THREADS[self.mode])
+        torch.set_num_threads(min(torch.get_num_threads(), THREADS[self.mode]))
         self._stack = ExitStack()
         self.sandbox = self._stack.enter_context(
             Sandbox.open(

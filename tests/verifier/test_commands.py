@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.verifier.conftest import Command
 from verifier.records import GateId, GateStatus, Outcome, Verdict, from_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,11 +39,38 @@ def run(x):
 NO_MAX = GOOD.replace("e = tl.exp(v - m)", "e = tl.exp(v)")
 
 
-def verifier(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "verifier", *map(str, words)]
-    return subprocess.run(
-        command, capture_output=True, text=True, input=stdin, cwd=ROOT, timeout=300, check=False
+@dataclass(frozen=True)
+class Done:
+    """What a shell would see of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def process(*words: str | Path, stdin: str = "") -> Done:
+    """`python -m verifier` as a process of its own."""
+    line = [sys.executable, "-m", "verifier", *map(str, words)]
+    done = subprocess.run(
+        line, capture_output=True, text=True, input=stdin, cwd=ROOT, timeout=300, check=False
     )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+Verifier = Callable[..., Done]
+
+
+@pytest.fixture
+def verifier(command: Command, capsys: pytest.CaptureFixture[str]) -> Verifier:
+    """The same words on the warm session of this process, where the process is not the point."""
+
+    def run(*words: str | Path) -> Done:
+        capsys.readouterr()
+        code = command(*words)
+        said = capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    return run
 
 
 def write(folder: Path, source: str | bytes) -> Path:
@@ -50,30 +80,17 @@ def write(folder: Path, source: str | bytes) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rejected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Verdict]:
+def rejected(tmp_path_factory: pytest.TempPathFactory, command: Command) -> tuple[Path, Verdict]:
     """A verdict file of a kernel that does not subtract the maximum."""
     folder = tmp_path_factory.mktemp("rejected")
     out = folder / "verdict.json"
-    kernel = write(folder, NO_MAX)
-    done = verifier(
-        "verify",
-        "--task",
-        TASK,
-        "--kernel",
-        kernel,
-        "--seed",
-        "11",
-        "--json",
-        out,
-        "--device",
-        "cpu",
-    )
-    assert done.returncode == 1, done.stderr
+    words = ("verify", "--task", TASK, "--kernel", write(folder, NO_MAX), "--seed", 11)
+    assert command(*words, "--json", out, "--device", "cpu") == 1
     return out, from_json(Verdict, json.loads(out.read_text()))
 
 
 def test_an_honest_kernel_exits_zero_and_prints_twelve_rows(tmp_path: Path) -> None:
-    done = verifier("verify", "--task", TASK, "--kernel", write(tmp_path, GOOD), "--device", "cpu")
+    done = process("verify", "--task", TASK, "--kernel", write(tmp_path, GOOD), "--device", "cpu")
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(gate.value in done.stdout for gate in GateId)
     assert "ACCEPTED" in done.stdout
@@ -94,7 +111,9 @@ def test_a_failure_is_minimised(rejected: tuple[Path, Verdict]) -> None:
     assert example.minimised_from
 
 
-def test_a_failure_replays_byte_for_byte(rejected: tuple[Path, Verdict]) -> None:
+def test_a_failure_replays_byte_for_byte(
+    rejected: tuple[Path, Verdict], verifier: Verifier
+) -> None:
     path, verdict = rejected
     done = verifier("replay", path, "--json", "--device", "cpu")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -104,7 +123,9 @@ def test_a_failure_replays_byte_for_byte(rejected: tuple[Path, Verdict]) -> None
     assert all(row["failed_again"] and row["inputs_match"] and row["outputs_match"] for row in rows)
 
 
-def test_replaying_one_gate_by_number_prints_its_line(rejected: tuple[Path, Verdict]) -> None:
+def test_replaying_one_gate_by_number_prints_its_line(
+    rejected: tuple[Path, Verdict], verifier: Verifier
+) -> None:
     done = verifier("replay", rejected[0], "--gate", "10", "--device", "cpu")
     assert done.returncode == 0
     assert "G10" in done.stdout
@@ -112,7 +133,9 @@ def test_replaying_one_gate_by_number_prints_its_line(rejected: tuple[Path, Verd
 
 
 def test_a_verdict_with_another_output_digest_does_not_replay(
-    rejected: tuple[Path, Verdict], tmp_path: Path
+    rejected: tuple[Path, Verdict],
+    tmp_path: Path,
+    verifier: Verifier,
 ) -> None:
     document = json.loads(rejected[0].read_text())
     document["gates"][9]["counterexample"]["calls"][0]["outputs"] = "0" * 64
@@ -124,7 +147,9 @@ def test_a_verdict_with_another_output_digest_does_not_replay(
 
 
 def test_a_verdict_whose_source_was_changed_is_refused(
-    rejected: tuple[Path, Verdict], tmp_path: Path
+    rejected: tuple[Path, Verdict],
+    tmp_path: Path,
+    verifier: Verifier,
 ) -> None:
     document = json.loads(rejected[0].read_text())
     document["kernel"]["source"] += "# the same behaviour, other bytes\n"
@@ -136,7 +161,9 @@ def test_a_verdict_whose_source_was_changed_is_refused(
 
 
 def test_a_verdict_never_brings_its_own_reference(
-    rejected: tuple[Path, Verdict], tmp_path: Path
+    rejected: tuple[Path, Verdict],
+    tmp_path: Path,
+    verifier: Verifier,
 ) -> None:
     document = json.loads(rejected[0].read_text())
     document["task"]["digest"] = "0" * 64
@@ -153,11 +180,12 @@ def test_a_verdict_never_brings_its_own_reference(
         (["verify"], "--task"),
         (["verify", "--task", "nowhere", "--kernel", "nothing.py"], "nothing.py"),
         (["frobnicate"], "invalid choice"),
-        ([], "COMMAND"),
         (["replay", "nothing.json"], "nothing.json"),
     ],
 )
-def test_bad_usage_exits_two_and_says_what_is_wrong(words: list[str], message: str) -> None:
+def test_bad_usage_exits_two_and_says_what_is_wrong(
+    words: list[str], message: str, verifier: Verifier
+) -> None:
     done = verifier(*words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -170,17 +198,34 @@ def test_bad_usage_exits_two_and_says_what_is_wrong(words: list[str], message: s
         (["--gates", "G13"], "G13"),
         (["--seed", "-1"], "seed"),
         (["--entry", "not a name"], "entry"),
-        (["--device", "cuda:99"], "cuda:99"),
     ],
 )
-def test_bad_options_are_refused(extra: list[str], message: str, tmp_path: Path) -> None:
+def test_bad_options_are_refused(
+    extra: list[str], message: str, tmp_path: Path, verifier: Verifier
+) -> None:
     done = verifier("verify", "--task", TASK, "--kernel", write(tmp_path, GOOD), *extra)
     assert done.returncode in {2, 3}
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_bad_task_exits_two_with_the_field(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "COMMAND"),
+        (["verify", "--task", TASK, "--kernel", __file__, "--device", "cuda:99"], "cuda:99"),
+    ],
+)
+def test_a_process_with_nothing_to_do_says_so_without_a_traceback(
+    words: list[str | Path], message: str
+) -> None:
+    done = process(*words)
+    assert done.returncode in {2, 3}
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_task_exits_two_with_the_field(tmp_path: Path, verifier: Verifier) -> None:
     (tmp_path / "task.json").write_text('{"slug": 3}')
     (tmp_path / "reference.py").write_text("def reference(x): return x")
     done = verifier("verify", "--task", tmp_path, "--kernel", write(tmp_path, GOOD))
@@ -204,7 +249,10 @@ def test_a_bad_task_exits_two_with_the_field(tmp_path: Path) -> None:
     ids=["syntax", "no-entry", "not-callable", "bytes", "nul", "empty", "10MB", "raises", "arity"],
 )
 def test_a_broken_kernel_gets_a_verdict_that_says_why(
-    source: str | bytes, message: str, tmp_path: Path
+    source: str | bytes,
+    message: str,
+    tmp_path: Path,
+    verifier: Verifier,
 ) -> None:
     out = tmp_path / "verdict.json"
     kernel = write(tmp_path, source)
@@ -216,7 +264,7 @@ def test_a_broken_kernel_gets_a_verdict_that_says_why(
     assert message in verdict.gates[0].reason
 
 
-def test_only_the_gates_asked_for_are_judged(tmp_path: Path) -> None:
+def test_only_the_gates_asked_for_are_judged(tmp_path: Path, verifier: Verifier) -> None:
     out = tmp_path / "verdict.json"
     kernel = write(tmp_path, GOOD)
     done = verifier("verify", "--task", TASK, "--kernel", kernel, "--gates", "G1,8", "--json", out)
@@ -226,7 +274,9 @@ def test_only_the_gates_asked_for_are_judged(tmp_path: Path) -> None:
     assert judged == ["G1", "G8"]
 
 
-def test_events_are_json_lines_that_end_with_the_verdict(tmp_path: Path) -> None:
+def test_events_are_json_lines_that_end_with_the_verdict(
+    tmp_path: Path, verifier: Verifier
+) -> None:
     kernel = write(tmp_path, GOOD)
     done = verifier("verify", "--task", TASK, "--kernel", kernel, "--events", "--gates", "G1")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -238,14 +288,14 @@ def test_events_are_json_lines_that_end_with_the_verdict(tmp_path: Path) -> None
 
 
 def test_gates_lists_the_twelve() -> None:
-    rows = json.loads(verifier("gates", "--json").stdout)
+    rows = json.loads(process("gates", "--json").stdout)
     assert [row["id"] for row in rows] == [gate.value for gate in GateId]
     assert all(row["property"] and row["name"] for row in rows)
 
 
 def serve(*lines: Any) -> list[dict[str, Any]]:
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = verifier("serve", "--device", "cpu", stdin=text)
+    done = process("serve", "--device", "cpu", stdin=text)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

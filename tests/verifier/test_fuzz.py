@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,26 @@ import pytest
 import torch
 
 from tests.gates.inprocess import TASKS, InProcess, make_bench
-from verifier.__main__ import main
-from verifier.fuzz import Layout, Strategy, fuzz, fuzz_args, fuzz_case, fuzz_judge
-from verifier.records import CaseRecord
+from tests.verifier.conftest import Command
+from verifier.commands.fuzz import read_tolerances
+from verifier.contract import Tolerance
+from verifier.fuzz import (
+    Layout,
+    Plant,
+    Strategy,
+    fuzz,
+    fuzz_args,
+    fuzz_case,
+    fuzz_judge,
+    plants,
+)
+from verifier.records import CaseRecord, GateStatus
 from verifier.referee.bench import Bench
+from verifier.session import UsageError
 from verifier.subject import Arg
 
 TASK = TASKS / "row_softmax"
+SUITE = Path(__file__).parents[2] / "benchmarks/fuzzoracle"
 NUMBERS = range(40)
 
 HONEST = "import torch\n\ndef run(x):\n    return torch.softmax(x.float(), -1).to(x.dtype)\n"
@@ -59,6 +73,11 @@ def bench_of(kernel: Path | None = None) -> Bench:
 def tensor_of(args: list[Arg]) -> torch.Tensor:
     assert isinstance(args[0], torch.Tensor)
     return args[0]
+
+
+def with_atol(bench: Bench, dtype: str, atol: float) -> Bench:
+    contract = replace(bench.contract, tolerances={dtype: Tolerance(atol)})
+    return replace(bench, contract=contract)
 
 
 def with_params(case: CaseRecord, **params: Any) -> CaseRecord:
@@ -128,15 +147,55 @@ def test_a_layout_changes_strides_or_offset_and_no_value(layout: Layout) -> None
     assert (laid.stride(), laid.storage_offset()) != (dense.stride(), dense.storage_offset())
 
 
-@pytest.mark.parametrize(
-    ("plant", "found"),
-    [("nan", torch.isnan), ("inf", torch.isposinf), ("-inf", torch.isneginf)],
-)
-def test_a_plant_is_in_the_input(plant: str, found: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def denormal(x: torch.Tensor) -> torch.Tensor:
+    return (x != 0) & (x.abs() < torch.finfo(x.dtype).tiny)
+
+
+FOUND: dict[Plant, Callable[[torch.Tensor], torch.Tensor]] = {
+    Plant.NAN: torch.isnan,
+    Plant.INF: torch.isposinf,
+    Plant.MINUS_INF: torch.isneginf,
+    Plant.LARGE: lambda x: (x.abs() >= 5e3) & (x.abs() <= 1e4),
+    Plant.LARGEST: lambda x: x.isfinite() & (x.abs() >= torch.finfo(x.dtype).max / 2.01),
+    Plant.DENORMAL: denormal,
+    Plant.MINUS_ZERO: lambda x: (x == 0) & x.signbit(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("plant", list(Plant))
+def test_a_plant_is_in_the_input_and_replaces_a_few_values(plant: Plant, dtype: str) -> None:
+    case = CaseRecord("c", {"M": 8, "N": 64}, {"T": dtype}, "uniform", 9, {})
+    args = fuzz_args(bench_of(), with_params(case, plant=plant.value, layout="dense"))
+    assert 1 <= int(FOUND[plant](tensor_of(args)).sum()) <= 1 + 8 * 64 // 64
+
+
+def test_few_adversarial_cases_meet_every_plant_that_the_contract_allows() -> None:
     bench = bench_of()
-    case = CaseRecord("c", {"M": 3, "N": 7}, {"T": "float32"}, "normal", 9, {})
-    args = fuzz_args(bench, with_params(case, plant=plant, layout="dense"))
-    assert found(tensor_of(args)).any()
+    for parity in (0, 1):
+        cases = [fuzz_case(bench, Strategy.ADVERSARIAL, 1, n) for n in range(parity, 14, 2)]
+        assert {case.params["plant"] for case in cases} == set(Plant)
+
+
+@pytest.mark.parametrize(
+    ("task", "dtype", "allowed"),
+    [
+        ("matmul", "float32", False),
+        ("matmul", "float16", True),
+        ("row_softmax", "float32", True),
+        ("relu", "float32", True),
+    ],
+)
+def test_the_greatest_numbers_come_only_where_no_order_of_a_sum_decides(
+    task: str, dtype: str, allowed: bool
+) -> None:
+    assert (Plant.LARGEST in plants(make_bench(task), {"T": dtype})) is allowed
+
+
+def test_an_op_on_integers_has_no_plants() -> None:
+    bench = make_bench("add_int64")
+    assert plants(bench, {}) == ()
+    assert fuzz_case(bench, Strategy.ADVERSARIAL, 1, 0).params["plant"] == ""
 
 
 # --- judging
@@ -190,6 +249,93 @@ def test_a_finite_value_where_the_reference_has_nan_is_wrong(write: Writer, plan
     assert finding.hard
 
 
+def element_case(plant: Plant) -> CaseRecord:
+    params = {"plant": plant.value, "layout": "dense"}
+    return CaseRecord("c", {"M": 8, "N": 65}, {"T": "float32"}, "uniform", 9, params)
+
+
+SILU = "import torch\n\ndef run(x):\n    return x / (1 + torch.exp(-x.float())).to(x.dtype)\n"
+OVERFLOWS = SILU.replace("x / (1 + torch.exp(-x", "x * torch.exp(x) / (1 + torch.exp(x")
+
+
+@pytest.mark.parametrize("plant", list(Plant))
+def test_an_honest_kernel_passes_every_plant(write: Writer, plant: Plant) -> None:
+    path = write(SILU)
+    bench = make_bench("silu_rows", path)
+    finding = fuzz_judge(bench, element_case(plant), InProcess(path))
+    assert finding.passed, finding.detail
+
+
+@pytest.mark.parametrize("plant", [Plant.LARGE, Plant.LARGEST])
+def test_an_overflow_at_large_values_is_found(write: Writer, plant: Plant) -> None:
+    path = write(OVERFLOWS)
+    bench = make_bench("silu_rows", path)
+    assert fuzz_judge(bench, element_case(plant), InProcess(path)).failed
+
+
+def test_a_lost_sign_of_zero_is_found(write: Writer) -> None:
+    path = write(SILU.replace("to(x.dtype)", "to(x.dtype) + 0.0"))
+    bench = make_bench("silu_rows", path)
+    finding = fuzz_judge(bench, element_case(Plant.MINUS_ZERO), InProcess(path))
+    assert finding.failed
+    assert "sign" in finding.detail
+
+
+def test_a_sum_may_lose_the_sign_of_zero(write: Writer) -> None:
+    path = write("import torch\n\ndef run(x):\n    return x.sum(-1) + 0.0\n")
+    bench = make_bench("row_sum", path)
+    case = CaseRecord("c", {"M": 3, "N": 1}, {"T": "float32"}, "zeros", 9, {})
+    case = with_params(case, plant="-0", layout="dense")
+    assert fuzz_judge(bench, case, InProcess(path)).passed
+
+
+def test_results_too_small_for_the_dtype_may_be_flushed(write: Writer) -> None:
+    flush = "x = torch.where(x.abs() < torch.finfo(x.dtype).tiny, x * 0, x)\n    return"
+    path = write(SILU.replace("return", flush))
+    bench = make_bench("silu_rows", path)
+    assert fuzz_judge(bench, element_case(Plant.DENORMAL), InProcess(path)).passed
+
+
+def test_a_kernel_may_keep_what_cancels_in_the_reference() -> None:
+    """At -9.3 the reference's 1 + tanh is exactly 0 in fp64; x * sigmoid(2u) gives 1e-16."""
+    folder = SUITE / "tasks/gelu"
+    kernel = SUITE / "kernels/p1_replica/gelu_triton.py"
+    bench = make_bench(folder, kernel)
+    case = CaseRecord("c", {"B": 1, "S": 1, "H": 1}, {"T": "float32"}, "wide", 0, {})
+    (x,) = fuzz_args(bench, with_params(case, plant="", layout="dense"))
+    assert isinstance(x, torch.Tensor)
+    reply = InProcess(kernel).call([x.fill_(-9.3)])
+    golden = bench.golden([x])
+    assert not isinstance(golden, str)
+    assert (float(golden[0].abs().max()), float(reply.outputs[0].abs().max()) > 0) == (0.0, True)
+    assert bench.compare(case, [x], reply.outputs).passed
+
+
+def test_what_eager_does_not_satisfy_is_no_failure(write: Writer) -> None:
+    """Half precision cannot meet 1e-12, whoever computes it."""
+    path = write(HONEST)
+    bench = with_atol(bench_of(path), "float16", 1e-12)
+    case = CaseRecord("c", {"M": 3, "N": 7}, {"T": "float16"}, "wide", 9, {})
+    finding = fuzz_judge(bench, with_params(case, plant="", layout="dense"), InProcess(path))
+    assert finding.status is GateStatus.NOT_APPLICABLE
+    assert "reference does not satisfy" in finding.detail
+
+
+def test_an_absolute_tolerance_is_not_asked_of_large_values(write: Writer) -> None:
+    path = write(SILU.replace("x / (1 + torch.exp(-x.float()))", "x / (1 + torch.exp(-x))"))
+    bench = with_atol(make_bench("silu_rows", path), "float32", 1e-4)
+    wrong = SILU.replace("/ (1", "* 1.00001 / (1")
+    assert fuzz_judge(bench, element_case(Plant.LARGE), InProcess(path)).passed
+    assert fuzz_judge(bench, element_case(Plant.LARGE), InProcess(write(wrong))).failed
+
+
+def test_an_op_that_draws_random_numbers_is_not_judged(write: Writer) -> None:
+    path = write("def run(x):\n    return x\n")
+    bench = make_bench("dropout", path)
+    case = fuzz_case(bench, Strategy.BOUNDARY, 1, 0)
+    assert fuzz_judge(bench, case, InProcess(path)).status is GateStatus.NOT_APPLICABLE
+
+
 def test_nan_where_the_reference_is_finite_is_wrong(write: Writer) -> None:
     path = write(MAKES_NAN)
     finding = fuzz_judge(bench_of(path), planted(""), InProcess(path))
@@ -209,17 +355,27 @@ def test_a_kernel_that_assumes_dense_rows_fails_in_another_layout(write: Writer)
 # --- the command, through the sandbox
 
 
-def fuzz_command(kernel: Path, out: Path, *more: str) -> int:
-    words = ["fuzz", "--task", str(TASK), "--kernel", str(kernel), "--device", "cpu"]
-    return main([*words, "--seed", "3", "--iterations", "8", "--json", str(out), *more])
+@pytest.fixture(scope="module")
+def fuzz_command(command: Command) -> Command:
+    """Fuzz a kernel, write the report to a file."""
+
+    def run(kernel: Path, out: Path, *more: object) -> int:
+        words = ("fuzz", "--task", TASK, "--kernel", kernel, "--device", "cpu", "--seed", 3)
+        return command(*words, "--iterations", 8, "--json", out, *more)
+
+    return run
 
 
-def replay(report: Path, task: Path = TASK) -> int:
-    return main(["fuzz", "--task", str(task), "--replay", str(report), "--device", "cpu"])
+@pytest.fixture
+def replay(command: Command) -> Command:
+    def run(report: Path, task: Path = TASK) -> int:
+        return command("fuzz", "--task", task, "--replay", report, "--device", "cpu")
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(tmp_path_factory: pytest.TempPathFactory, fuzz_command: Command) -> Path:
     """The report of a kernel with a tail bug."""
     folder = tmp_path_factory.mktemp("fuzz")
     (folder / "kernel.py").write_text(COUNTS_PADDING)
@@ -245,7 +401,9 @@ def test_a_report_holds_what_a_replay_needs(report: Path) -> None:
     assert {"dims", "dtypes", "fill", "seed", "params"} <= example["case"].keys()
 
 
-def test_a_report_replays_byte_for_byte(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_replays_byte_for_byte(
+    report: Path, replay: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert replay(report) == 0
     printed = capsys.readouterr().out
     assert printed.count("fails again; digests match") == len(
@@ -253,21 +411,26 @@ def test_a_report_replays_byte_for_byte(report: Path, capsys: pytest.CaptureFixt
     )
 
 
-def test_a_forged_digest_of_inputs_does_not_replay(report: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+def test_a_forged_digest_does_not_replay(
+    report: Path, tmp_path: Path, replay: Command, side: str
+) -> None:
     def change(document: dict[str, Any]) -> None:
-        document["failures"][0]["calls"][0]["inputs"] = "0" * 64
+        document["failures"][0]["calls"][0][side] = "0" * 64
 
     assert replay(forge(report, tmp_path, change)) == 1
 
 
-def test_a_forged_case_does_not_replay(report: Path, tmp_path: Path) -> None:
+def test_a_forged_case_does_not_replay(report: Path, tmp_path: Path, replay: Command) -> None:
     def change(document: dict[str, Any]) -> None:
         document["failures"][0]["case"]["seed"] += 1
 
     assert replay(forge(report, tmp_path, change)) == 1
 
 
-def test_a_report_with_a_mended_kernel_does_not_replay(report: Path, tmp_path: Path) -> None:
+def test_a_report_with_a_mended_kernel_does_not_replay(
+    report: Path, tmp_path: Path, replay: Command
+) -> None:
     def change(document: dict[str, Any]) -> None:
         document["kernel"]["source"] = HONEST
         document["kernel"]["sha256"] = hashlib.sha256(HONEST.encode()).hexdigest()
@@ -276,7 +439,7 @@ def test_a_report_with_a_mended_kernel_does_not_replay(report: Path, tmp_path: P
 
 
 def test_a_source_that_is_not_the_one_named_is_refused(
-    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    report: Path, tmp_path: Path, replay: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(document: dict[str, Any]) -> None:
         document["kernel"]["source"] += "# the same behaviour, other bytes\n"
@@ -285,20 +448,49 @@ def test_a_source_that_is_not_the_one_named_is_refused(
     assert "sha256" in capsys.readouterr().err
 
 
-def test_what_is_no_report_is_bad_usage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("field", ["fuzz_version", "generator_version"])
+def test_a_report_of_another_version_is_refused_because_it_drew_other_bytes(
+    report: Path, tmp_path: Path, replay: Command, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document[field] -= 1
+
+    assert replay(forge(report, tmp_path, change)) == 2
+    assert "versions" in capsys.readouterr().err
+
+
+def test_a_report_of_another_task_is_refused(report: Path, replay: Command) -> None:
+    assert replay(report, TASKS / "rms") == 2
+
+
+def test_what_is_no_report_is_bad_usage(tmp_path: Path, replay: Command) -> None:
     other = tmp_path / "other.json"
     other.write_text("{}")
     assert replay(other) == 2
 
 
 def test_a_kernel_that_cannot_be_loaded_is_a_violation_with_its_reason(
-    write: Writer, tmp_path: Path
+    write: Writer, tmp_path: Path, fuzz_command: Command
 ) -> None:
     out = tmp_path / "report.json"
     assert fuzz_command(write("def run(:"), out) == 1
     assert "SyntaxError" in json.loads(out.read_text())["failures"][0]["detail"]
 
 
-def test_no_iterations_is_bad_usage(write: Writer, tmp_path: Path) -> None:
+def test_an_honest_kernel_leaves_the_command_with_0(
+    write: Writer, tmp_path: Path, fuzz_command: Command
+) -> None:
+    assert fuzz_command(write(HONEST), tmp_path / "report.json") == 0
+
+
+def test_no_iterations_is_bad_usage(write: Writer, tmp_path: Path, fuzz_command: Command) -> None:
     out = tmp_path / "report.json"
-    assert fuzz_command(write(HONEST), out, "--iterations", "0") == 2
+    assert fuzz_command(write(HONEST), out, "--iterations", 0) == 2
+
+
+def test_tolerances_without_the_task_are_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"tolerances": {"relu": {"float32": 0.1}}}')
+    assert read_tolerances(path, "relu") == {"float32": 0.1}
+    with pytest.raises(UsageError, match="softmax"):
+        read_tolerances(path, "softmax")

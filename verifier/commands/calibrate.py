@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from verifier.calibrate import Calibration, Point, calibrate
+from verifier.calibrate import ATOLS, Calibration, OpSweep, Point, Tried, calibrate
 from verifier.commands.exit_codes import ExitCode
 from verifier.commands.verify import add_device_arguments
 from verifier.records import to_json
@@ -46,18 +46,48 @@ def _line(point: Point) -> str:
     return f"  {point.rule:<20}" + "".join(f"{cell:>14}" for cell in cells)
 
 
+def _table(title: str, points: Iterable[Point]) -> Iterator[str]:
+    yield title
+    heads = ("wrong kernels", "wrong cases", "controls", "control cases")
+    yield f"  {'flagged by':<20}" + "".join(f"{head:>14}" for head in heads)
+    yield from (_line(point) for point in points)
+    yield ""
+
+
+def _tried_cells(tried: Tried | None) -> str:
+    """A tolerance, the wrong cases that it flags, and the cases of controls."""
+    if tried is None:
+        return f"{'none':>9}{'':>10}{'':>10}"
+    point = tried.point
+    wrong = _share(point.wrong_cases_flagged, point.wrong_cases) if point.wrong_cases else "-"
+    controls = _share(point.control_cases_flagged, point.control_cases)
+    return f"{tried.atol:>9.0e}{wrong:>10}{controls:>10}"
+
+
+def _op_lines(by_op: Iterable[OpSweep]) -> Iterator[str]:
+    triples = ((head, "wrong", "controls") for head in ("clean", "calibr.", "declared"))
+    columns = "".join(f"{a:>9}{b:>10}{c:>10}" for a, b, c in triples)
+    yield f"  {'op':<20}{'dtype':<9}{columns}"
+    for one in by_op:
+        cells = "".join(_tried_cells(each) for each in (one.clean, one.calibrated, one.declared))
+        yield f"  {one.task:<20}{one.dtype:<9}{cells}"
+
+
 def report_lines(study: Calibration) -> Iterator[str]:
-    """The sweep as tables, one for each strategy, and the calibrated tolerances."""
+    """The sweep as tables: by strategy, by kind of planted value, by op and dtype."""
+    drawn = f"odd ones of {study.iterations}, seed {study.seed}"
     for strategy, points in study.points.items():
-        yield f"{study.group}, {strategy} cases (odd ones of {study.iterations}, seed {study.seed})"
-        heads = ("wrong kernels", "wrong cases", "controls", "control cases")
-        yield f"  {'flagged by':<20}" + "".join(f"{head:>14}" for head in heads)
-        yield from (_line(point) for point in points)
-        yield ""
-    yield "calibrated absolute tolerances (even cases of the controls)"
-    for task, by_dtype in study.tolerances.items():
-        cells = ", ".join(f"{dtype} {atol:g}" for dtype, atol in by_dtype.items())
-        yield f"  {task:<24}{cells}"
+        yield from _table(f"{study.group}, {strategy} cases ({drawn})", points)
+    for plant, points in study.by_plant.items():
+        few = [point for point in points if not point.rule.startswith("atol ")]
+        yield from _table(f"{study.group}, adversarial cases with {plant} planted", few)
+    yield "absolute tolerances by op and dtype, on values of ordinary size: set on the even cases"
+    yield "of the controls; then, of wrong kernels and of controls, the odd cases that each flags"
+    yield (
+        f"  clean: the smallest of the sweep ({ATOLS[0]:g} to {ATOLS[-1]:g}) that flags no control;"
+        " calibr.: twice the greatest error of a control, rounded up"
+    )
+    yield from _op_lines(study.by_op)
     for label, count in study.refused.items():
         yield f"  {label}: {count} cases not judged"
 

@@ -12,7 +12,14 @@ from pathlib import Path
 from verifier.commands.exit_codes import ExitCode
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import load_task
-from verifier.fuzz import FuzzReport, Strategy, fuzz, judge_afresh, with_tolerances
+from verifier.fuzz import (
+    FUZZ_VERSION,
+    FuzzReport,
+    Strategy,
+    fuzz,
+    judge_afresh,
+    with_tolerances,
+)
 from verifier.pipeline import Candidate, Request, build_bench
 from verifier.records import (
     Counterexample,
@@ -23,6 +30,7 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench
+from verifier.referee.generator import GENERATOR_VERSION
 from verifier.session import (
     Job,
     Session,
@@ -165,11 +173,20 @@ def _fuzz(args: argparse.Namespace) -> ExitCode:
 
 
 def read_report(path: Path) -> FuzzReport:
-    """The report in a file. Raises UsageError saying why it is none."""
+    """The report in a file. Raises UsageError saying why it is none, or cannot be replayed."""
     try:
-        return from_json(FuzzReport, json.loads(path.read_text(encoding="utf-8")))
+        report = from_json(FuzzReport, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecordError) as error:
         raise UsageError(f"{path}: no fuzz report: {error}") from error
+    theirs, ours = (
+        (report.fuzz_version, report.generator_version),
+        (FUZZ_VERSION, GENERATOR_VERSION),
+    )
+    if theirs != ours:
+        raise UsageError(
+            f"{path}: drawn by versions {theirs} of fuzzing and generator, here they are {ours}"
+        )
+    return report
 
 
 def _replay(args: argparse.Namespace) -> ExitCode:

@@ -127,7 +127,7 @@ def _altered(contract: Contract) -> list[Input]:
     ]
 
 
-def _settled_at_the_top(contract: Contract, dtypes: Mapping[str, str]) -> bool:
+def settled_at_the_top(contract: Contract, dtypes: Mapping[str, str]) -> bool:
     """Whether the answer next to the greatest number does not depend on the order of a sum: sums of
     fp16 fit in fp32, and where nothing is summed (or only after a maximum is taken off) no partial
     sum can overflow. Only dims that the contract calls independent are surely not summed: a scan or
@@ -198,7 +198,7 @@ class Range:
             # The usual dtypes meet ragged tiles, the others long sums.
             dims = bench.small_dims() if number else bench.odd_dims()
             for name in patterns:
-                if name != near_max.__name__ or _settled_at_the_top(bench.contract, dtypes):
+                if name != near_max.__name__ or settled_at_the_top(bench.contract, dtypes):
                     label = "-".join((name, *dtypes.values()))
                     yield bench.case(GateId.RANGE, label, dims=dims, dtypes=dtypes, pattern=name)
 
@@ -220,11 +220,23 @@ class Range:
         outputs = bench.formed(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
+        signs = case.params["pattern"] == zeros.__name__
+        finding = self.compare(bench, case, args, outputs, signs=signs)
+        if finding.failed:
+            return replace(finding, detail=f"{case.params['pattern']}: {finding.detail}")
+        return finding
+
+    def compare(
+        self, bench: Bench, case: CaseRecord, args: Sequence[Arg], outputs: Tensors, *, signs: bool
+    ) -> Finding:
+        """Outputs for arguments at the limits of their dtype, where neither golden nor eager
+        refused them; with ``signs`` the signs of zeros count too."""
         findings = self._findings(bench, case, args, outputs, widened=False)
         if any(finding.failed and not finding.hard for finding in findings):
             findings = self._findings(bench, case, args, outputs, widened=True)
-        findings += self._signs(bench, case, args, golden, eager.outputs, outputs)
-        return _settle(case, findings)
+        if signs:
+            findings += self.zero_signs(bench, args, outputs)
+        return _settle(findings)
 
     def _findings(
         self,
@@ -262,25 +274,18 @@ class Range:
         other = bench.golden(flat)
         return plain if isinstance(other, str) else other
 
-    def _signs(
-        self,
-        bench: Bench,
-        case: CaseRecord,
-        args: Sequence[Arg],
-        golden: Sequence[torch.Tensor],
-        eager: Sequence[torch.Tensor],
-        outputs: Sequence[torch.Tensor],
-    ) -> Iterator[Finding]:
+    def zero_signs(self, bench: Bench, args: Sequence[Arg], outputs: Tensors) -> Iterator[Finding]:
         """Signs of zero results of zero inputs. Sums are left out (their sign depends on where the
         summing starts), as are outputs of another shape than the input (-0.0 against 0.0 in a
         maximum)."""
-        contract = bench.contract
-        if case.params["pattern"] != zeros.__name__ or contract.behaviour.reductions:
+        contract, golden, eager = bench.contract, bench.golden(args), bench.eager(args).outputs
+        if contract.behaviour.reductions:
             return
         beside = bench.golden(_replaced(args, _beside_zero))
         shapes = {item.shape for item in _altered(contract)}
         rows = zip(contract.outputs, golden, beside, eager, outputs, strict=True)
         for out, truth, limit, ref, got in rows:
+            assert isinstance(truth, torch.Tensor)  # noqa: S101 - nobody refused these arguments
             if out.shape in shapes and isinstance(limit, torch.Tensor) and got.is_floating_point():
                 yield _check_signs(out.name, truth, limit, ref, got)
 
@@ -306,14 +311,10 @@ def _check(
     """Classes first, then numbers; where eager leaves the range by itself, nothing is asked."""
     if not got.is_floating_point():
         return not_applicable("integer and complex outputs have no limits to try here")
-    rounded = golden.to(got.dtype)
-    astray = class_map(eager) != class_map(rounded)
+    astray = class_map(eager) != class_map(golden.to(got.dtype))
     if astray.all() and astray.numel():
         return not_applicable("eager itself leaves the range")
-    greatest, tiny = torch.finfo(got.dtype).max, torch.finfo(got.dtype).tiny
-    on_the_edge = (golden.abs() > 0.99 * greatest) & (golden.abs() < 1.01 * greatest)
-    vanished = (got == 0) & (golden.abs() < tiny) & flush
-    got = torch.where(astray, eager, torch.where(on_the_edge | vanished, rounded, got))
+    got = excused(golden, eager, got, flush=flush)
     classes = check_classes(name, golden, eager, got)
     if not classes.passed:
         return classes
@@ -323,6 +324,19 @@ def _check(
     plain = allowance(golden, eager, got.dtype, rule)
     wider = Rule(tolerance=Tolerance(plain.atol + slack, plain.rtol))
     return check_numbers(name, golden, eager, got, wider)
+
+
+def excused(
+    golden: torch.Tensor, eager: torch.Tensor, got: torch.Tensor, *, flush: bool
+) -> torch.Tensor:
+    """The kernel's output with what it cannot be blamed for filled in: eager's values where eager
+    leaves the range, golden's at the very edge of it and for results that may be flushed."""
+    rounded = golden.to(got.dtype)
+    astray = class_map(eager) != class_map(rounded)
+    greatest, tiny = torch.finfo(got.dtype).max, torch.finfo(got.dtype).tiny
+    on_the_edge = (golden.abs() > 0.99 * greatest) & (golden.abs() < 1.01 * greatest)
+    vanished = (got == 0) & (golden.abs() < tiny) & flush
+    return torch.where(astray, eager, torch.where(on_the_edge | vanished, rounded, got))
 
 
 def _check_signs(
@@ -342,10 +356,10 @@ def _check_signs(
     return point_out(finding, name, mask, golden.to(got.dtype), got)
 
 
-def _settle(case: CaseRecord, findings: Sequence[Finding]) -> Finding:
+def _settle(findings: Sequence[Finding]) -> Finding:
     finding = worst(findings)
     if finding.failed:
-        return replace(finding, detail=f"{case.params['pattern']}: {finding.detail}")
+        return finding
     if finding.passed or any(f.passed for f in findings):
         return passed()
     return not_applicable(f"the reference is no guide here: {finding.detail}")

@@ -11,6 +11,8 @@ from benchmarks.fuzzoracle.suite import HERE, CorpusEntry
 from verifier.records import Verdict
 from verifier.session import Job, Session
 
+pytest.register_assert_rewrite("tests.benchmarks.fuzzoracle.verdicts")
+
 SEED = 7
 
 
@@ -37,3 +39,18 @@ def verifier_session() -> Iterator[Session]:
 @pytest.fixture(scope="session")
 def judge(verifier_session: Session) -> Judge:
     return Judge(verifier_session)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test of a file with ``ENTRIES`` gets those of the role that it names."""
+    entries: tuple[CorpusEntry, ...] = getattr(metafunc.module, "ENTRIES", ())
+    for role in ("control", "bug", "illusion"):
+        if role in metafunc.fixturenames:
+            own = [entry for entry in entries if entry.role == role]
+            metafunc.parametrize(role, own, ids=[entry.label for entry in own])
+    if "witness" in metafunc.fixturenames:
+        from tests.benchmarks.fuzzoracle.verdicts import WITNESSES
+
+        by_label = {entry.label: entry for entry in entries}
+        pairs = [(by_label[label], g) for g, label in WITNESSES.items() if label in by_label]
+        metafunc.parametrize(("witness", "gate"), pairs, ids=[gate.value for _, gate in pairs])

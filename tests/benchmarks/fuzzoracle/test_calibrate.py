@@ -3,73 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
-from pathlib import Path
 
 import pytest
 
 from benchmarks.fuzzoracle.suite import HERE
-from verifier.__main__ import main
 from verifier.calibrate import (
     ATOLS,
     FACTORS,
     Calibration,
-    Observation,
     calibrate,
-    calibrated,
     read_index,
-    round_up,
-    score,
 )
 from verifier.contract import load_task
-from verifier.fuzz import Strategy
-from verifier.session import Session, UsageError
-
-
-def seen(label: str, *, wrong: bool, error: float, task: str = "op") -> Observation:
-    return Observation(
-        label, task, wrong, Strategy.BOUNDARY, 0, "float32", error, eager_error=1e-7, floor=1e-8
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(3e-6, 5e-6), (5e-6, 5e-6), (6e-6, 1e-5), (1.0, 1.0), (0.0, 1e-12)],
-)
-def test_a_tolerance_is_rounded_up_to_1_2_or_5(value: float, expected: float) -> None:
-    assert round_up(value) == pytest.approx(expected)
-
-
-def test_a_tolerance_is_twice_the_greatest_error_of_the_controls() -> None:
-    rows = [
-        seen("a", wrong=False, error=1e-6),
-        seen("a", wrong=False, error=2e-6),
-        seen("b", wrong=True, error=1.0),
-    ]
-    assert calibrated(rows) == {"op": {"float32": 5e-6}}
-
-
-def test_an_infinite_error_of_a_control_does_not_raise_the_tolerance() -> None:
-    rows = [seen("a", wrong=False, error=math.inf), seen("a", wrong=False, error=1e-6)]
-    assert calibrated(rows) == {"op": {"float32": 2e-6}}
-
-
-def test_a_score_counts_kernels_once_and_cases_each() -> None:
-    rows = [
-        seen("a", wrong=False, error=0.0),
-        seen("b", wrong=True, error=1.0),
-        seen("b", wrong=True, error=1.0),
-        seen("b", wrong=True, error=0.0),
-    ]
-    point = score("r", lambda one: one.error > 0.5, rows)
-    assert (point.wrong_kernels, point.wrong_kernels_flagged) == (1, 1)
-    assert (point.wrong_cases, point.wrong_cases_flagged) == (3, 2)
-    assert (point.control_kernels, point.control_kernels_flagged) == (1, 0)
-
-
-def test_an_index_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no corpus index"):
-        read_index(tmp_path, "p1_replica")
+from verifier.fuzz import Plant
+from verifier.session import Session
 
 
 def test_the_replica_declares_a_tolerance_for_each_entry() -> None:
@@ -78,13 +25,9 @@ def test_the_replica_declares_a_tolerance_for_each_entry() -> None:
     assert all(entry.declared for entry in entries)
 
 
-def test_one_iteration_cannot_both_calibrate_and_judge() -> None:
-    assert main(["calibrate", "--suite-dir", str(HERE), "--iterations", "1"]) == 2
-
-
 @pytest.fixture(scope="module")
 def study(verifier_session: Session) -> Calibration:
-    return calibrate(verifier_session, HERE, "p1_replica", seed=1, iterations=16)
+    return calibrate(verifier_session, HERE, "p1_replica", seed=1, iterations=14)
 
 
 def test_the_default_rule_flags_every_bug_and_no_control(study: Calibration) -> None:
@@ -97,7 +40,25 @@ def test_planted_values_accuse_no_control(study: Calibration) -> None:
     """The paper's tool calls 94 % of its controls' cases wrong there: it fails NaN for NaN."""
     point = next(p for p in study.points["adversarial"] if p.rule == "2 x eager")
     assert point.control_cases_flagged == 0
-    assert point.control_cases > 100
+    assert point.control_cases == 16 * 7
+
+
+def test_no_kind_of_planted_value_accuses_a_control(study: Calibration) -> None:
+    assert set(study.by_plant) == set(Plant)
+    for points in study.by_plant.values():
+        point = next(p for p in points if p.rule == "2 x eager")
+        assert point.control_cases_flagged == 0
+
+
+def test_every_op_and_dtype_has_a_clean_tolerance_beside_the_declared_one(
+    study: Calibration,
+) -> None:
+    """The declared figures are wide: the sweep finds a clean one no greater in every row."""
+    assert len(study.by_op) == 27
+    for one in study.by_op:
+        assert one.clean is not None
+        assert one.declared is not None
+        assert one.clean.atol <= one.declared.atol
 
 
 def test_a_looser_tolerance_never_flags_more(study: Calibration) -> None:
@@ -112,24 +73,6 @@ def test_every_factor_is_in_the_sweep(study: Calibration) -> None:
     rules = {point.rule for point in study.points["all"]}
     assert {f"{factor:g} x eager" for factor in FACTORS} <= rules
     assert {"calibrated atol", "declared atol"} <= rules
-
-
-def test_the_command_writes_the_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    suite = tmp_path / "suite"
-    (suite / "kernels" / "few").mkdir(parents=True)
-    (suite / "tasks").symlink_to(HERE / "tasks")
-    labels = {"relu_triton": "control", "leaky_relu_triton_buggy": "bug"}
-    tasks = {"relu_triton": "relu", "leaky_relu_triton_buggy": "leaky_relu"}
-    rows = [{"label": label, "task": tasks[label], "role": role} for label, role in labels.items()]
-    for label in labels:
-        text = (HERE / "kernels" / "p1_replica" / f"{label}.py").read_text()
-        (suite / "kernels" / "few" / f"{label}.py").write_text(text)
-    (suite / "kernels" / "few" / "index.json").write_text(json.dumps({"kernels": rows}))
-    out = tmp_path / "study.json"
-    words = ["calibrate", "--suite-dir", str(suite), "--group", "few", "--iterations", "4"]
-    assert main([*words, "--json", str(out)]) == 0
-    assert "calibrated absolute tolerances" in capsys.readouterr().out
-    assert json.loads(out.read_text())["tolerances"]["relu"]
 
 
 def test_the_committed_tolerances_cover_every_task_and_dtype_judged_here() -> None:

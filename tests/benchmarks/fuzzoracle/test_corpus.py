@@ -10,7 +10,9 @@ import pytest
 
 from benchmarks.fuzzoracle.suite import HERE, SUITE, CorpusError, read_corpus, read_group
 from kernelhub.core import suites
+from tests.benchmarks.fuzzoracle.verdicts import PARTS, WITNESSES, distinct, replica
 from verifier.contract import load_task
+from verifier.records import GateId
 
 REPLICA = read_group("p1_replica")
 DISTINCT = read_group("illusions26")
@@ -42,6 +44,21 @@ def test_26_distinct_ops_and_a_flash_variant_have_one_control_each() -> None:
 
 def test_every_distinct_op_has_an_illusion() -> None:
     assert {e.task for e in DISTINCT} == {e.task for e in DISTINCT if e.role == "illusion"}
+
+
+def test_the_verdict_tests_judge_every_kernel_in_exactly_one_file() -> None:
+    files = [*(distinct(part) for part in PARTS), replica("control"), replica("bug")]
+    shares = Counter(entry.label for entries in files for entry in entries)
+    assert shares == Counter(entry.label for entry in read_corpus())
+    names = {path.stem for path in Path(__file__).parent.glob("test_verdicts_*.py")}
+    expected = {*PARTS, "replica_controls", "replica_bugs"}
+    assert names == {f"test_verdicts_{part}" for part in expected}
+
+
+def test_every_gate_has_an_illusion_that_must_be_caught_by_it() -> None:
+    illusions = {entry.label for entry in DISTINCT if entry.role == "illusion"}
+    assert set(WITNESSES) == set(GateId)
+    assert set(WITNESSES.values()) <= illusions
 
 
 def test_the_corpora_share_no_task_and_no_label() -> None:

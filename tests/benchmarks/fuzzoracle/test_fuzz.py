@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,13 @@ import pytest
 import torch
 
 from benchmarks.fuzzoracle.suite import HERE
-from verifier.__main__ import main
-from verifier.commands.fuzz import read_tolerances
 from verifier.fuzz import Layout, Strategy, Tally, fuzz, fuzz_args, fuzz_case, with_tolerances
 from verifier.pipeline import build_bench
 from verifier.records import CaseRecord, DeviceMode
 from verifier.referee.bench import Bench, digest
-from verifier.session import Job, Session, UsageError, make_request, read_kernel
+from verifier.session import Job, Session, make_request, read_kernel
 from verifier.source import read_source
 
-REPLICA = HERE / "kernels" / "p1_replica"
 PINNED_DIMS = {"B": 2, "S": 1, "H": 1025}
 PINNED_DIGEST = "c6af4b91476885a194d9f720cdbe8f87a1cd41d448dca6c064639431befee8b8"
 
@@ -52,20 +48,6 @@ def fuzzed(
 
 
 # --- drawing
-
-
-def test_a_seed_gives_the_same_case_each_time() -> None:
-    bench = bench_of("softmax", "softmax_triton")
-    for number in range(20):
-        first = fuzz_case(bench, Strategy.MIXED, 3, number)
-        assert fuzz_case(bench, Strategy.MIXED, 3, number) == first
-        assert digest(fuzz_args(bench, first)) == digest(fuzz_args(bench, first))
-
-
-def test_another_seed_gives_other_cases() -> None:
-    bench = bench_of("softmax", "softmax_triton")
-    cases = [[fuzz_case(bench, Strategy.MIXED, s, n) for n in range(20)] for s in (3, 4)]
-    assert cases[0] != cases[1]
 
 
 def test_the_bytes_of_a_case_are_these_on_every_machine() -> None:
@@ -197,60 +179,3 @@ def test_a_tolerance_of_the_callers_replaces_the_default_rule() -> None:
     task = with_tolerances(request.task, {"float32": 0.5})
     assert task.contract.tolerances["float32"].atol == 0.5
     assert task.digest == request.task.digest
-
-
-# --- commands
-
-
-def fuzz_command(folder: Path, label: str) -> tuple[int, Path]:
-    out = folder / "report.json"
-    words = ["fuzz", "--task", str(HERE / "tasks/softmax"), "--kernel", f"{REPLICA / label}.py"]
-    code = main([*words, "--seed", "5", "--iterations", "12", "--json", str(out)])
-    return code, out
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the command writes about a kernel with a tail bug."""
-    code, path = fuzz_command(tmp_path_factory.mktemp("fuzz"), "softmax_triton_buggy")
-    assert code == 1
-    return path
-
-
-def replay_command(path: Path, task: str = "softmax") -> int:
-    return main(["fuzz", "--task", str(HERE / "tasks" / task), "--replay", str(path)])
-
-
-def test_a_report_names_the_digests_of_every_call(report: Path) -> None:
-    failures = json.loads(report.read_text())["failures"]
-    assert len(failures) == 3
-    assert all(len(call["inputs"]) == 64 for example in failures for call in example["calls"])
-
-
-def test_a_report_replays_byte_for_byte(report: Path) -> None:
-    assert replay_command(report) == 0
-
-
-def test_a_replay_whose_bytes_differ_is_told(report: Path, tmp_path: Path) -> None:
-    document = json.loads(report.read_text())
-    document["failures"][0]["calls"][0]["outputs"] = "0" * 64
-    changed = tmp_path / "changed.json"
-    changed.write_text(json.dumps(document))
-    assert replay_command(changed) == 1
-
-
-def test_a_report_of_another_task_is_refused(report: Path) -> None:
-    assert replay_command(report, "relu") == 2
-
-
-def test_a_control_leaves_the_command_with_0(tmp_path: Path) -> None:
-    code, _ = fuzz_command(tmp_path, "softmax_triton")
-    assert code == 0
-
-
-def test_tolerances_without_the_task_are_a_usage_error(tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    path.write_text('{"tolerances": {"relu": {"float32": 0.1}}}')
-    assert read_tolerances(path, "relu") == {"float32": 0.1}
-    with pytest.raises(UsageError, match="softmax"):
-        read_tolerances(path, "softmax")

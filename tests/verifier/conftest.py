@@ -1,0 +1,46 @@
+"""One warm session for the commands: a test of what they say need not start a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+
+import pytest
+
+import verifier.commands.calibrate
+import verifier.commands.fuzz
+import verifier.commands.replay
+import verifier.commands.verify
+from verifier.__main__ import main
+from verifier.session import Session
+
+COMMANDS = (
+    verifier.commands.calibrate,
+    verifier.commands.fuzz,
+    verifier.commands.replay,
+    verifier.commands.verify,
+)
+
+Command = Callable[..., int]
+
+
+@pytest.fixture(scope="package")
+def warm_session() -> Iterator[Session]:
+    with Session("cpu") as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def command(warm_session: Session) -> Iterator[Command]:
+    """`python -m verifier` in this process: the exit code of the words, on the warm session."""
+
+    def run(*words: object) -> int:
+        try:
+            return main([str(word) for word in words])
+        except SystemExit as stop:  # argparse's own way out
+            return int(stop.code or 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in COMMANDS:
+            patch.setattr(module, "Session", lambda *args, **kwargs: nullcontext(warm_session))
+        yield run
