@@ -28,9 +28,8 @@ from verifier.subject import ORDINARY, Arg, CallOptions, OutputInfo, Poison, Rep
 CUDA: Final = torch.cuda.is_available()
 if not CUDA:
     os.environ["TRITON_INTERPRET"] = "1"
-    torch.set_num_threads(
-        1
-    )  # small tensors: a second thread spins on a core that another test needs
+    # Small tensors: a second thread spins on a core that another test needs.
+    torch.set_num_threads(1)
 
 HERE: Final = Path(__file__).parent
 TASKS: Final = HERE / "tasks"
