@@ -1,9 +1,9 @@
 """Reads the figures of the upstream corpus and brings them into ours.
 
-The format is one JSON document ``{"source", "entries": {label: fields of meta.json}}``. Only
-figures cross over (dims, candidates, dtypes, tolerances, the declared verdict); kernels and
-references here are our own. The declared verdict is kept as what it is: a constant that upstream
-never measured.
+The format is one JSON document ``{"source", "entries": {label: fields of meta.json}}``, or
+upstream's own folder of entries, each with its meta.json. Only figures cross over (dims,
+candidates, dtypes, tolerances, the declared verdict); kernels and references here are our own. The
+declared verdict is kept as what it is: a constant that upstream never measured.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.fuzzoracle.suite import HERE, CorpusError
 
 Document = dict[str, Any]
+
+UPSTREAM: Final = (
+    "sarkar-dipankar/gpuemu-corpus (MIT OR Apache-2.0): meta.json fields only; benchmark_verdict is"
+    " a declared constant there, never measured"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,23 @@ class DeclaredEntry:
 
 
 def read_entries(path: Path) -> tuple[str, tuple[DeclaredEntry, ...]]:
-    """The source line and the entries of a document. Raises CorpusError naming what is missing."""
+    """The source line and the entries of a document, or of upstream's folder of them. Raises
+    CorpusError naming what is missing."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = _from_folder(path) if path.is_dir() else json.loads(path.read_text("utf-8"))
         entries = document["entries"]
         return document["source"], tuple(_entry(label, entries[label]) for label in entries)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorpusError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _from_folder(folder: Path) -> Document:
+    """Upstream's data folder as one document: <entry>/meta.json."""
+    metas = sorted(folder.glob("*/meta.json"))
+    if not metas:
+        raise ValueError("no <entry>/meta.json in this folder")
+    entries = {meta.parent.name: json.loads(meta.read_text(encoding="utf-8")) for meta in metas}
+    return {"source": UPSTREAM, "entries": entries}
 
 
 def _entry(label: str, fields: Document) -> DeclaredEntry:

@@ -9,7 +9,7 @@ import torch
 from verifier.contract import Tolerance, load_task
 from verifier.gate import Finding
 from verifier.records import DeviceMode, GateId, GateStatus, Language
-from verifier.referee.bench import Bench, load_reference
+from verifier.referee.bench import Bench, digest, load_reference
 from verifier.referee.compare import Rule, allowance, check_numbers
 from verifier.subject import Reply, ReplyKind
 
@@ -80,3 +80,10 @@ def test_allowance_of_a_contract_with_a_tolerance_is_that_tolerance() -> None:
     tolerance = Tolerance(0.5, 0.25)
     rule = Rule(tolerance=tolerance)
     assert allowance(torch.ones(1), torch.ones(1), torch.float16, rule) == tolerance
+
+
+def test_the_digest_of_a_single_value_does_not_depend_on_its_stride() -> None:
+    strided = torch.full((1, 2), 3.0)[..., ::2]
+    assert strided.is_contiguous()
+    assert strided.stride(-1) == 2
+    assert digest([strided]) == digest([torch.full((1, 1), 3.0)])

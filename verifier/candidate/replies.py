@@ -138,7 +138,9 @@ class OutputRegion:
         start, self._cursor = self._cursor, round_up(self._cursor + nbytes, ALIGN_BYTES)
         if nbytes:
             plain = tensor.resolve_conj().resolve_neg().contiguous()
-            raw = plain.reshape(-1).view(torch.uint8)
+            # Not reshape: one value counts as contiguous whatever its stride, and keeps it.
+            flat = plain.as_strided((plain.numel(),), (1,))
+            raw = flat.view(torch.uint8)
             self._arena[start : start + nbytes].copy_(raw)
         return {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "start": start}
 

@@ -72,7 +72,8 @@ def digest(values: Sequence[Arg]) -> str:
     for value in values:
         if isinstance(value, torch.Tensor):
             state.update(f"{value.dtype}{tuple(value.shape)}".encode())
-            flat = value.detach().cpu().contiguous().reshape(-1)
+            # A copy, because a tensor of one value counts as contiguous whatever its stride.
+            flat = value.detach().cpu().flatten().clone(memory_format=torch.contiguous_format)
             state.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
         else:
             state.update(repr(value).encode())

@@ -16,8 +16,16 @@ from verifier.referee.bench import Bench, digest
 from verifier.session import Job, Session, make_request, read_kernel
 from verifier.source import read_source
 
-PINNED_DIMS = {"B": 2, "S": 1, "H": 1025}
-PINNED_DIGEST = "c6af4b91476885a194d9f720cdbe8f87a1cd41d448dca6c064639431befee8b8"
+PINNED = {
+    (Strategy.BOUNDARY, 0): (
+        {"B": 1, "S": 7, "H": 1025},
+        "85af36ffbad32272ae211f7891170b810b341630f98062b04246aa178c179ae1",
+    ),
+    (Strategy.ADVERSARIAL, 8): (
+        {"B": 2, "S": 7, "H": 3},
+        "ef7d0901aaada94be0f3ef73e6e703fc4c429a88fddf89674e8b607e35fbc5b6",
+    ),
+}
 
 
 def bench_of(task: str, label: str, group: str = "p1_replica") -> Bench:
@@ -50,11 +58,11 @@ def fuzzed(
 # --- drawing
 
 
-def test_the_bytes_of_a_case_are_these_on_every_machine() -> None:
+@pytest.mark.parametrize(("strategy", "number"), PINNED)
+def test_the_bytes_of_a_case_are_these_on_every_machine(strategy: Strategy, number: int) -> None:
     bench = bench_of("softmax", "softmax_triton")
-    case = fuzz_case(bench, Strategy.BOUNDARY, 2026, 0)
-    assert case.dims == PINNED_DIMS
-    assert digest(fuzz_args(bench, case)) == PINNED_DIGEST
+    case = fuzz_case(bench, strategy, 2026, number)
+    assert (case.dims, digest(fuzz_args(bench, case))) == PINNED[strategy, number]
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))

@@ -53,6 +53,18 @@ def test_the_committed_corpus_holds_upstreams_figures(document: Path) -> None:
     assert import_entries(document, write=False) == []
 
 
+def test_upstreams_own_folder_is_read_as_the_document_is(document: Path, tmp_path: Path) -> None:
+    for label, meta in upstream()["entries"].items():
+        (tmp_path / "data" / label).mkdir(parents=True)
+        (tmp_path / "data" / label / "meta.json").write_text(json.dumps(meta))
+    assert read_entries(tmp_path / "data") == read_entries(document)
+
+
+def test_a_folder_without_entries_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"meta\.json"):
+        read_entries(tmp_path)
+
+
 def test_a_task_takes_the_union_of_its_entries_candidates(document: Path) -> None:
     _, entries = read_entries(document)
     matmuls = [entry for entry in entries if entry.op == "matmul"]

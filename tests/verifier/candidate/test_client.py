@@ -146,6 +146,14 @@ def run(x):
     assert reply.previous_outputs[0].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_strided_output_travels_even_when_it_is_one_value(load: Load, count: int) -> None:
+    source = b"import torch\ndef run(x):\n    return torch.stack((x + 1, x), -1)[..., 0]\n"
+    reply = load(source).call([torch.ones(count)])
+    assert reply.returned, reply.detail
+    assert reply.outputs[0].tolist() == [2.0] * count
+
+
 def test_placement_decides_the_addresses(load: Load) -> None:
     candidate = load(b"import torch\ndef run(x):\n    return torch.tensor(x.data_ptr())\n")
 

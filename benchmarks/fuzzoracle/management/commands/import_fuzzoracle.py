@@ -1,4 +1,4 @@
-"""`manage.py import_fuzzoracle ENTRIES.json [--check]`: the upstream figures into our corpus."""
+"""`manage.py import_fuzzoracle ENTRIES [--check]`: the upstream figures into our corpus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ class Command(BaseCommand):
     help = "Bring the P1 replica's dims, dtypes and declared figures in line with upstream entries."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("entries", type=Path, help="JSON document of the upstream entries")
+        parser.add_argument(
+            "entries", type=Path, help="upstream's folder of entries, or one JSON document of them"
+        )
         parser.add_argument("--check", action="store_true", help="change nothing, fail if it would")
 
     def handle(self, *args: Any, entries: Path, check: bool, **options: Any) -> None:
