@@ -10,16 +10,21 @@ of that pool), the agent still finds its runs by polling the hub.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from typing import Any
 
 from celery import Celery, signals
+from celery.worker import state as worker_state
 
 from gpu_runner.agent import Agent
 from gpu_runner.protocol import JOB_NAME
 
 log = logging.getLogger(__name__)
+
+_worker: Any = worker_state
+"""Celery's word to itself that it should stop; untyped there."""
 
 
 def node_app(broker_url: str) -> Celery:
@@ -46,16 +51,31 @@ def agent_run(agent: Agent) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # Before anything can be leased; a Celery worker puts handlers of its own above these.
         signal.signal(number, lambda *_: agent.stop())
-    thread = threading.Thread(target=agent.serve, name="agent")
+    thread = threading.Thread(target=_serve, args=(agent,), name="agent")
     thread.start()
     try:
         if agent.config.broker_url:
             _consume(agent)
         else:
-            thread.join()
+            _await(thread)
     finally:
         agent.stop()
-        thread.join()
+        _await(thread)
+
+
+def _serve(agent: Agent) -> None:
+    """The agent's own loop. A signal that came while Celery was starting, before its handlers were
+    there, has stopped the agent alone: the worker then stops as soon as it looks."""
+    try:
+        agent.serve()
+    finally:
+        _worker.should_stop = os.EX_OK
+
+
+def _await(thread: threading.Thread) -> None:
+    """Waits in short turns: a signal may reach another thread, and its handler runs in this one."""
+    while thread.is_alive():
+        thread.join(timeout=0.5)
 
 
 def _consume(agent: Agent) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,14 @@ from kernelhub.settings.env import database_from_url
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+
+def pytest_configure() -> None:
+    """A shell tells what it puts into the background to ignore the keyboard's signals, nohup also
+    the terminal's; what tests start would inherit that and hear no Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

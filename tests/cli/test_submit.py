@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -227,16 +226,8 @@ def test_a_hub_that_stays_away_ends_the_wait_with_3(
     assert Run.objects.get().status == "queued"
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A process that a shell put into the background was told to ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_an_interrupt_leaves_the_run_going_and_says_how_to_take_it_up(
-    hub: str, kernel: str, command: Command, node: StubNode, interruptible: None
+    hub: str, kernel: str, command: Command, node: StubNode
 ) -> None:
     def interrupt(run: Run) -> None:
         time.sleep(0.5)

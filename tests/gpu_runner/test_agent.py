@@ -222,16 +222,17 @@ def test_a_lost_lease_stops_the_device(start_agent: StartAgent) -> None:
 
 @contextmanager
 def _agent_process(
-    config: AgentConfig, broker_url: str = "", poll_s: float = 0.1
+    config: AgentConfig, broker_url: str = "", poll_s: float = 0.1, before: str = ""
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """An agent in a process of its own; SIGKILL ends it with the block, if it has not ended."""
+    """An agent in a process of its own; SIGKILL ends it with the block, if it has not ended.
+    ``before`` is done to ``agent`` before it runs."""
     script = (
         "import sys; from pathlib import Path; from gpu_runner.agent import Agent;"
         "from gpu_runner.config import AgentConfig; from gpu_runner.node import agent_run;"
-        f"agent_run(Agent(AgentConfig(hub_url={config.hub_url!r}, token={config.token!r},"
+        f"agent = Agent(AgentConfig(hub_url={config.hub_url!r}, token={config.token!r},"
         f" broker_url={broker_url!r}, device='cpu', scratch=Path({str(config.scratch)!r}),"
         f" verifier={config.verifier!r}, poll_s={poll_s}),"
-        " 'cpu-interpret'));"
+        f" 'cpu-interpret'); {before or 'pass'}; agent_run(agent);"
         "sys.exit('torch' in sys.modules or 'kernelhub.core.models' in sys.modules)"
     )
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "kernelhub.settings.local"}
@@ -274,6 +275,15 @@ def test_without_its_broker_an_agent_polls_and_still_stops_at_sigterm(config: Ag
     with _agent_process(config, "redis://127.0.0.1:1/0") as process:
         wait_for_status(run, "finished")
         process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("broker", ["dead", "alive"])
+def test_a_signal_that_came_before_celery_listened_still_stops_the_process(
+    config: AgentConfig, redis_url: str, broker: str
+) -> None:
+    url = redis_url if broker == "alive" else "redis://127.0.0.1:1/0"
+    with _agent_process(config, url, before="agent.stop()") as process:
         assert process.wait(timeout=PATIENCE_S) == 0
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verifier.records import (
+    NOT_ASKED,
     CallDigest,
     CaseRecord,
     Counterexample,
@@ -88,7 +89,8 @@ def test_any_case_survives_json(case: CaseRecord) -> None:
     ("statuses", "outcome"),
     [
         ((), Outcome.ACCEPTED),
-        ((GateStatus.NOT_APPLICABLE,), Outcome.ACCEPTED),
+        ((GateStatus.PASS, GateStatus.NOT_APPLICABLE), Outcome.ACCEPTED),
+        ((GateStatus.NOT_APPLICABLE,), Outcome.UNDECIDED),
         ((GateStatus.INCONCLUSIVE,), Outcome.UNDECIDED),
         ((GateStatus.ERROR,), Outcome.UNDECIDED),
         ((GateStatus.FAIL, GateStatus.ERROR), Outcome.REJECTED),
@@ -97,6 +99,12 @@ def test_any_case_survives_json(case: CaseRecord) -> None:
 )
 def test_outcome_follows_from_the_gates(statuses: tuple[GateStatus, ...], outcome: Outcome) -> None:
     assert verdict(*statuses).outcome is outcome
+
+
+def test_where_agreement_was_not_asked_for_other_gates_decide() -> None:
+    whole = verdict(GateStatus.NOT_APPLICABLE)
+    first = replace(whole.gates[0], reason=NOT_ASKED)
+    assert replace(whole, gates=(first, *whole.gates[1:])).outcome is Outcome.ACCEPTED
 
 
 def test_an_illusion_is_accepted_by_the_loose_test_and_rejected_by_the_gates() -> None:

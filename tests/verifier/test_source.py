@@ -23,7 +23,8 @@ from verifier.source import read_source
         ("def k(x, /, BLOCK=16, *, TILE=32): pass", (16, 32)),
         ("BLOCK = n; width = 64", ()),
         ("BLOCK = x.shape[-1]", ()),
-        ("BLOCK = 65536", ()),
+        ("BLOCK = 65536", (65536,)),
+        ("BLOCK = 131072", ()),
     ],
 )
 def test_tile_sizes_are_found_in_whatever_form(text: str, tiles: tuple[int, ...]) -> None:
