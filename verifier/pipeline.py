@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from verifier.contract import Task
+from verifier.contract import Task, TaskError
 from verifier.gate import Finding, Gate
 from verifier.gates import (
     g01_agreement,
@@ -513,8 +513,9 @@ def _summary(run: GateRun) -> str:
 def build_bench(
     request: Request, mode: DeviceMode, device: torch.device, rule_factor: float = 2.0
 ) -> Bench:
-    """The bench of a request. Raises TaskError when the reference cannot be used."""
-    return Bench(
+    """The bench of a request. Raises TaskError when the reference cannot be used: what is wrong
+    with a task must not be laid at a kernel's door."""
+    bench = Bench(
         contract=request.task.contract,
         reference=load_reference(request.task),
         mode=mode,
@@ -524,3 +525,23 @@ def build_bench(
         constants=request.facts.tile_sizes,
         rule_factor=rule_factor,
     )
+    _try_reference(bench)
+    return bench
+
+
+def _try_reference(bench: Bench) -> None:
+    """One call at small sizes: it returns, and what the contract says."""
+    case = bench.case(GateId.AGREEMENT, "the reference itself")
+    args = bench.args(case)
+    golden, eager = bench.golden(args), bench.eager(args)
+    if isinstance(golden, str):
+        raise TaskError(f"the reference raises on the task's own inputs: {golden}")
+    if len(golden) != len(bench.contract.outputs):
+        raise TaskError(
+            f"the reference returns {len(golden)} outputs, the contract has "
+            f"{len(bench.contract.outputs)}"
+        )
+    if eager.returned:
+        outputs = bench.results(case, args, eager)
+        if isinstance(outputs, Finding):
+            raise TaskError(f"the reference does not fit the contract: {outputs.detail}")

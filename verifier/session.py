@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -157,17 +158,37 @@ def make_request(job: Job, facts: SourceFacts) -> Request:
 
 def job_from_json(document: Mapping[str, Any]) -> Job:
     """The job in one line of `serve`'s input. Raises UsageError naming what is wrong."""
+    seed, gates = document.get("seed"), document.get("gates")
+    if seed is not None and type(seed) is not int:
+        raise UsageError(f"seed {seed!r} is no whole number")
+    if gates is not None and not (isinstance(gates, list) and all(map(_is_text, gates))):
+        raise UsageError(f"gates {gates!r} is no list of names such as 'G4'")
+    return Job(
+        task=_path(document, "task"),
+        kernel=_path(document, "kernel"),
+        entry=str(document.get("entry", "run")),
+        seed=seed,
+        gates=parse_gates(gates),
+        timed=bool(document.get("measure", True)),
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _path(document: Mapping[str, Any], name: str) -> Path:
+    """A path that the system can take: text, without NUL, with bytes of its own."""
+    value = document.get(name)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"a job needs '{name}', a path")
     try:
-        return Job(
-            task=Path(document["task"]),
-            kernel=Path(document["kernel"]),
-            entry=str(document.get("entry", "run")),
-            seed=document.get("seed"),
-            gates=parse_gates(document.get("gates")),
-            timed=bool(document.get("measure", True)),
-        )
-    except (KeyError, TypeError) as error:
-        raise UsageError(f"a job needs 'task' and 'kernel': {error}") from error
+        usable = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise UsageError(f"{name} {value!r} is no path")
+    return Path(value)
 
 
 def printable(value: Any) -> Any:

@@ -20,6 +20,9 @@ MAX_SOURCE_NBYTES: Final = 1 << 20
 """Greatest size of a kernel's source."""
 
 _TILE_NAME: Final = re.compile(r"block|tile|chunk|^b[mnk]?$", re.IGNORECASE)
+_POSITIONAL: Final = "block"
+_LEAST_POSITIONAL: Final = 16
+"""What a number without a name among the arguments of a launch is taken for, from where on."""
 _MAX_CONSTANTS: Final = 4
 _MAX_AST_NBYTES: Final = MAX_SOURCE_NBYTES
 _MAX_TILE: Final = 1 << 16
@@ -81,6 +84,8 @@ def _named_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         match node:
             case ast.keyword(arg=str(name), value=value):
                 yield name, value
+            case ast.Call(func=ast.Subscript(), args=args):  # kernel[grid](x, y, 1024)
+                yield from ((_POSITIONAL, arg) for arg in args if _is_sizable(arg))
             case ast.Assign(targets=targets, value=value):
                 yield from ((name.id, value) for name in targets if isinstance(name, ast.Name))
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
@@ -103,6 +108,15 @@ def _named_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                             pass
             case _:
                 pass
+
+
+def _is_sizable(value: ast.expr) -> bool:
+    """A plain number that is more likely a size than a flag or a dim."""
+    match value:
+        case ast.Constant(value=int(number)):
+            return number >= _LEAST_POSITIONAL
+        case _:
+            return False
 
 
 def _folded(value: ast.expr, depth: int = _MAX_DEPTH) -> int | None:

@@ -20,6 +20,18 @@ gets a copy of the *whole storage* behind the same shape, strides and offset. Ar
 storage share it at the subject too."""
 
 
+# fmt: off
+BOOKKEEPING: Final = frozenset(
+    {
+        "sub", "diff", "max", "min", "amax", "cumsum", "sort", "argsort", "bincount",
+        "unique_consecutive"
+    }
+)
+# fmt: on
+"""Torch operations with which wrappers prepare lengths and offsets, where the op takes integers;
+a watched call shows them like launches."""
+
+
 class InfrastructureError(RuntimeError):
     """Our machinery broke (no sandbox, forkserver gone, no memory): never the kernel's fault."""
 
@@ -112,12 +124,12 @@ class OutputInfo:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What one launch was handed and what it left, as private CPU copies in the order of its
-    arguments."""
+    """What one launch could reach and what it left there, as private CPU copies."""
 
     before: tuple[torch.Tensor, ...]
     after: tuple[torch.Tensor, ...]
-    numbers: tuple[float, ...]
+    numbers: tuple[int | float, ...]
+    """Everything else about it: plain numbers exactly, shapes, names as hashes, the grid."""
     strays: int
     """How many of its numbers are addresses of memory that belongs to no known tensor."""
 

@@ -294,19 +294,35 @@ def test_gates_lists_the_twelve() -> None:
 
 
 def serve(*lines: Any) -> list[dict[str, Any]]:
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+    """The answers to lines; what is text is sent as it is, anything else as JSON."""
+    text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
     done = process("serve", "--device", "cpu", stdin=text)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+BAD_JOBS: list[dict[str, Any]] = [
+    {"task": "nowhere"},
+    {"kernel": None},
+    {"kernel": "a\0b"},
+    {"kernel": "a\ud800"},
+    {"seed": "x"},
+    {"seed": 1.5},
+    {"gates": [1]},
+    {"gates": "G1"},
+]
+BAD_LINES = ["junk", "[1]", "[" * 200_000, "\ufffd", ""]
+
+
 def test_serve_judges_jobs_in_order_and_survives_bad_ones(tmp_path: Path) -> None:
     kernel = str(write(tmp_path, GOOD))
     job = {"task": str(TASK), "kernel": kernel, "gates": ["G1"], "measure": False, "seed": 1}
-    answers = serve({"id": "a", **job}, {"id": "b", "task": "nowhere"}, "junk", {"id": "c", **job})
+    bad = [{"id": f"bad {n}", **job, **fields} for n, fields in enumerate(BAD_JOBS)]
+    answers = serve({"id": "a", **job}, *bad, *BAD_LINES, {"id": "c", **job})
     assert answers[0]["event"] == "ready"
     last = {answer["id"]: answer["event"] for answer in answers if "id" in answer}
-    assert last == {"a": "verdict", "b": "error", "c": "verdict"}
+    assert last == {"a": "verdict", "c": "verdict"} | {one["id"]: "error" for one in bad}
+    assert len([one for one in answers if "id" not in one]) == 1 + len(BAD_LINES)
 
 
 def test_serve_drops_a_cancelled_job(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def reply(launches: Launches, output: torch.Tensor | None = None) -> Reply:
     return Reply(ReplyKind.RETURNED, outputs=outputs, watched=tuple(launches))
 
 
-def found(one: Reply, two: Reply, *, integers: bool = True) -> str | None:
-    return foreign_values(one, two, ELEMENT, integers=integers)
+def found(one: Reply, two: Reply) -> str | None:
+    return foreign_values(one, two, ELEMENT)
 
 
 def handed(one: torch.Tensor, two: torch.Tensor) -> str | None:
@@ -72,7 +72,7 @@ COMPUTED: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
 @pytest.mark.parametrize("how", COMPUTED)
 def test_what_was_computed_before_the_first_launch_is_foreign(how: str) -> None:
     text = handed(COMPUTED[how](data(OLD)), COMPUTED[how](data(NEW)))
-    assert text == "launch 1 is handed values in tensor 0 that no launch computed"
+    assert text == "launch 1 is handed values that no launch computed"
 
 
 def test_what_an_earlier_launch_left_may_be_carried_on_in_another_dtype() -> None:
@@ -88,9 +88,16 @@ def test_work_between_two_launches_is_foreign() -> None:
         partial = data(value).exp()
         return reply([launch([data(value)], [partial]), launch([partial + 1])])
 
-    assert found(call(OLD), call(NEW)) == (
-        "launch 2 is handed values in tensor 0 that no launch computed"
-    )
+    assert found(call(OLD), call(NEW)) == "launch 2 is handed values that no launch computed"
+
+
+def test_a_launch_that_leaves_every_number_explains_none() -> None:
+    def call(value: float) -> Reply:
+        table = torch.arange(256, dtype=torch.uint8)
+        answer = data(value).exp().view(torch.uint8)
+        return reply([launch([torch.zeros(256)], [table]), launch([answer])])
+
+    assert found(call(OLD), call(NEW)) == "launch 2 is handed values that no launch computed"
 
 
 def test_the_answer_must_be_what_a_launch_left() -> None:
@@ -109,17 +116,28 @@ def test_a_number_may_be_read_from_the_input_and_not_made_of_it() -> None:
 
     assert found(call(ELEMENT.old.item()), call(ELEMENT.new.item())) is None
     assert found(call(OLD * 2), call(NEW * 2)) == (
-        "launch 1 is handed a number that depends on the data"
+        "what launch 1 is depends on the data, in a number, a grid or a name"
     )
 
 
-def test_offsets_made_of_what_a_kernel_counted_pass_where_the_op_takes_integers() -> None:
-    def call(count: int) -> Reply:
+@pytest.mark.parametrize(("old", "new"), [(2**62 + 1, 2**62 + 2), (2**70, 2**70 + 1)])
+def test_great_integers_are_told_apart(old: int, new: int) -> None:
+    one, two = reply([launch(numbers=[old])]), reply([launch(numbers=[new])])
+    assert found(one, two) is not None
+    assert found(one, one) is None
+
+
+def test_offsets_are_explained_by_the_sum_that_made_them_of_what_a_kernel_counted() -> None:
+    def call(count: int, *between: Watched) -> Reply:
         counts = torch.tensor([count, 2])
-        return reply([launch(after=[counts]), launch([counts.cumsum(0)])])
+        return reply([launch(after=[counts]), *between, launch([counts.cumsum(0)])])
+
+    def summed(count: int) -> Watched:
+        counts = torch.tensor([count, 2])
+        return launch([counts], [counts, counts.cumsum(0)])
 
     assert found(call(5), call(6)) is not None
-    assert found(call(5), call(6), integers=False) is None
+    assert found(call(5, summed(5)), call(6, summed(6))) is None
 
 
 def test_what_never_changes_needs_no_explanation() -> None:

@@ -384,12 +384,10 @@ class Candidate:
 
     def _watched(self, launch: Mapping[str, Any]) -> Watched:
         before, after = _claims(launch["before"]), _claims(launch["after"])
-        if len(before) != len(after):
-            raise ValueError("a launch was left by other tensors than it was handed")
         return Watched(
             before=tuple(arenas.output_read(self._outputs, claim) for claim in before),
             after=tuple(arenas.output_read(self._outputs, claim) for claim in after),
-            numbers=tuple(float(number) for number in launch["numbers"]),
+            numbers=_plain_numbers(launch["numbers"]),
             strays=int(launch["strays"]),
         )
 
@@ -531,6 +529,12 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or len(values) > _MAX_TEXTS:
         raise TypeError("a list of texts is none, or too long")
     return tuple(_text(value) for value in values)
+
+
+def _plain_numbers(values: Any) -> tuple[int | float, ...]:
+    if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
+        raise TypeError("a number is none")
+    return tuple(values)
 
 
 def _seconds(value: Any) -> float | None:

@@ -24,7 +24,7 @@ from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.replies import OutputRegion, failure_classify, output_info
-from verifier.candidate.staging import Inputs, Options, Stage
+from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Witness
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
@@ -59,6 +59,7 @@ def warm(*, cuda: bool, threads: int) -> None:
     _LAUNCHES.install(interpreted=not cuda)
     if not cuda:
         _rehearse()
+    ops_remember()
     _PATCHES.append(effects.Patches())
 
 

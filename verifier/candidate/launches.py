@@ -36,7 +36,7 @@ class Launches:
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
         if interpreted:
-            Autotuner.run = _first_config_only(Autotuner.run)
+            Autotuner._bench = _untimed
             _libdevice_refuse()
 
     def _wrap(self, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,21 +49,16 @@ class Launches:
                 stage.evidence.launches.append(str(getattr(function, "__name__", function)))
             if stage.options.ablate:
                 return None
-            with stage.paused(noting=self._interpreted), stage.witnessed((args, kwargs)):
+            with stage.paused(noting=self._interpreted), stage.launched(function, args, kwargs):
                 return run(function, *args, **kwargs)
 
         return launch
 
 
-def _first_config_only(run: Callable[..., Any]) -> Callable[..., Any]:
-    """There is nothing to time in the interpreter: every choice computes the same."""
-
-    @functools.wraps(run)
-    def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        del tuner.configs[1:]
-        return run(tuner, *args, **kwargs)
-
-    return tuned
+def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:
+    """There is nothing to time in the interpreter: the first configuration that is left after
+    pruning is as good as any."""
+    return 0.0
 
 
 def _libdevice_refuse() -> None:

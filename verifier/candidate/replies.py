@@ -24,6 +24,7 @@ _NO_DEVICE: Final = (
     "No CUDA GPUs are available",
     "CUDA_HOME environment variable is not set",
     "0 active drivers",
+    "Expected a cuda device",
 )
 _NO_MEMORY: Final = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
 
@@ -38,6 +39,7 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
     if any(_out_of_memory(link) for link in chain):
         return ReplyKind.MEMORY, detail
     reason = next((_text(link) for link in chain if _unsupported(link)), "")
+    reason = reason or next(filter(None, map(_asks_for_a_gpu, chain)), "")
     if interpreted:
         reason = reason or next(filter(None, map(_plain_number, chain)), "")
     if reason:
@@ -97,6 +99,20 @@ def _unsupported(error: BaseException) -> bool:
         or (isinstance(error, AttributeError) and "'InterpreterBuilder' object" in _text(error))
         or _says(error, _NO_DEVICE)
     )
+
+
+_GPU_ASKED: Final = re.compile(r"\bis_cuda\b|\bcuda\b|\bgpu\b", re.IGNORECASE)
+
+
+def _asks_for_a_gpu(error: BaseException) -> str:
+    """Why a kernel that insists on a GPU, in its own words or in an assertion without any, is not
+    to blame where there is none."""
+    if torch.cuda.is_initialized() or not isinstance(error, Exception):  # type: ignore[no-untyped-call]
+        return ""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = (frames[-1].line or "") if frames else ""
+    asked = line if isinstance(error, AssertionError) and not _text(error) else _text(error)
+    return f"it asks for a GPU: {asked}" if _GPU_ASKED.search(asked) else ""
 
 
 _NUMBER_ATTRIBUTE: Final = re.compile(r"'(?:int|float|bool)' object has no attribute '(\w+)'")

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.witness import Range, Witness
-from verifier.subject import Poison
+from verifier.subject import BOOKKEEPING, Poison
 
 GUARD_BYTES: Final = 256
 SLACK_BYTES: Final = 64 << 10
@@ -144,24 +146,36 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._paused, self._noting = self._paused - 1, before
 
     @contextmanager
-    def witnessed(self, arguments: Sequence[Any]) -> Iterator[None]:
+    def launched(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[None]:
         """Around one launch: with ``watch``, what it is handed and what it leaves is written down.
-
-        An autotuner's trials are one launch to it: only the innermost launch is seen each time.
-        """
+        ``kwargs["grid"]`` is replaced by one that says what it came to."""
         if not self.options.watch:
             yield
             return
-        tensors = self.evidence.witness.arrive(arguments, self._known())
+        given = {name: value for name, value in kwargs.items() if name != "grid"}
+        came_to: list[int] = []
+        if "grid" in kwargs:
+            kwargs["grid"] = _telling(kwargs["grid"], came_to)
+        witness = self.evidence.witness
+        memory = witness.arrive(_identity(function), (args, given), self._find)
         try:
             yield
         finally:
-            self.evidence.witness.leave(tensors)
+            witness.leave(memory, came_to)
 
-    def _known(self) -> list[Range]:
-        """The memory of the arguments and of the allocations that are held."""
-        held = (allocation.buffer for allocation in self._held)
-        return [*self._inputs, *((b.data_ptr(), b.data_ptr() + b.numel()) for b in held)]
+    def _find(self, address: int) -> Range | None:
+        """The memory of an argument, or of an allocation of this call or an earlier one."""
+        own = (
+            (start, start + allocation.nbytes)
+            for allocation in self._held
+            for start in (allocation.buffer.data_ptr() + _LEAD_BYTES,)
+        )
+        for start, end in (*self._inputs, *own, *_kept()):
+            if start <= address < max(end, start + 1):
+                return start, end
+        return None
 
     def __torch_dispatch__(
         self,
@@ -170,7 +184,9 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
+        if _is_kernels_own(func):
+            return self._inside(func, args, kwargs or {})
+        result = self._bookkept(func, args, kwargs or {})
         if self._noting:
             self._note(func)
         if self._paused:
@@ -182,6 +198,27 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in _resizable(func, args, kwargs or {}):
             self._note_resized(tensor)
         return result
+
+    def _bookkept(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do it; sums and orders of integers, which wrappers may make, are watched like launches,
+        so that what goes into them must be explained too."""
+        name = func._schema.name.removeprefix("aten::")
+        if self._paused or not self.options.watch or name not in BOOKKEEPING:
+            return func(*args, **kwargs)
+        given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
+        result = func(*args, **kwargs)
+        made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        self.evidence.witness.leave(None if given is None else [*given, *made])
+        return result
+
+    def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an op that the kernel itself has registered with this stage still set: what it calls
+        is judged, not its name."""
+        leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        cuda = any(leaf.device.type == "cuda" for leaf in leaves)
+        key = torch._C.DispatchKey.CUDA if cuda else torch._C.DispatchKey.CPU
+        with self:
+            return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)
 
     def _note(self, func: Any) -> None:
         name = func._schema.name
@@ -205,6 +242,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         offset = _LEAD_BYTES // dtype.itemsize + plain.storage_offset()
         carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())
         self._hold(_Allocation(self._count, buffer, nbytes, dtype))
+        _keep(buffer, nbytes)
         self._count += 1
         return carved
 
@@ -240,6 +278,58 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
             if not _intact(zone, allocation.dtype, self.options.guard):
                 self.evidence.touched.append(f"allocation {allocation.number}: {side}")
+
+
+_KNOWN_OPS: Final[set[str]] = set()
+"""Names of all operations that there are before the kernel is loaded."""
+
+_KEPT: Final[deque[tuple[Any, Range]]] = deque(maxlen=4096)
+"""Weak references to the latest allocations, of whatever call, with their own memory."""
+
+
+def ops_remember() -> None:
+    """Before a kernel is loaded: what is registered later is the kernel's own."""
+    names = torch._C._dispatch_get_all_op_names()
+    _KNOWN_OPS.update(name.partition(".")[0] for name in names)
+
+
+def _is_kernels_own(func: Any) -> bool:
+    return bool(_KNOWN_OPS) and func._schema.name not in _KNOWN_OPS
+
+
+def _keep(buffer: torch.Tensor, nbytes: int) -> None:
+    start = buffer.data_ptr() + _LEAD_BYTES
+    weak: Any = StorageWeakRef(buffer.untyped_storage())  # type: ignore[no-untyped-call]
+    _KEPT.append((weak, (start, start + nbytes)))
+
+
+def _kept() -> Iterator[Range]:
+    return (own for weak, own in _KEPT if not weak.expired())
+
+
+def _identity(function: Any) -> str:
+    """A kernel's name and place in its source."""
+    plain = getattr(function, "fn", function)
+    line = getattr(getattr(plain, "__code__", None), "co_firstlineno", 0)
+    return f"{getattr(plain, '__qualname__', type(plain).__name__)}:{line}"
+
+
+def _telling(grid: Any, came_to: list[int]) -> Any:
+    """The grid, which notes how many programs it came to."""
+    if not callable(grid):
+        came_to[:] = _sizes(grid)
+        return grid
+
+    def told(meta: Any) -> Any:
+        result = grid(meta)
+        came_to[:] = _sizes(result)
+        return result
+
+    return told
+
+
+def _sizes(grid: Any) -> list[int]:
+    return [int(size) for size in (grid if isinstance(grid, tuple | list) else (grid,))]
 
 
 def _resizable(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:

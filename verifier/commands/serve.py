@@ -20,7 +20,7 @@ from verifier.commands.verify import add_device_arguments
 from verifier.contract import TaskError
 from verifier.pipeline import Cancelled
 from verifier.records import to_json
-from verifier.session import Session, UsageError, job_from_json, progress_line
+from verifier.session import Session, UsageError, job_from_json, printable, progress_line
 from verifier.subject import InfrastructureError
 
 
@@ -38,22 +38,29 @@ class Inbox:
 
     def read(self) -> None:
         """Take lines until stdin ends. A line that is no JSON object is answered and dropped."""
-        for line in sys.stdin:
-            try:
-                document = json.loads(line)
-            except ValueError as error:
-                say({"event": "error", "payload": _problem("usage", f"not JSON: {error}")})
-                continue
-            if isinstance(document, dict) and "cancel" in document:
-                self.cancelled.add(str(document["cancel"]))
-            elif isinstance(document, dict):
-                self.jobs.put(document)
-        self.jobs.put(None)
+        try:
+            for line in sys.stdin.buffer:
+                self._take(line)
+        finally:
+            self.jobs.put(None)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            say({"event": "error", "payload": _problem("usage", f"not JSON: {error}")})
+            return
+        if not isinstance(document, dict):
+            say({"event": "error", "payload": _problem("usage", "a line must be a JSON object")})
+        elif "cancel" in document:
+            self.cancelled.add(str(document["cancel"]))
+        else:
+            self.jobs.put(document)
 
 
 def say(document: Mapping[str, Any]) -> None:
     """Print one line at once."""
-    sys.stdout.write(json.dumps(document, separators=(",", ":")) + "\n")
+    sys.stdout.write(json.dumps(printable(document), separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
 
@@ -81,15 +88,13 @@ def _judge(session: Session, inbox: Inbox, document: Mapping[str, Any]) -> None:
         say({"id": name, "event": "cancelled", "payload": {}})
     except (TaskError, UsageError) as error:
         say({"id": name, "event": "error", "payload": _problem("task", str(error))})
-    except InfrastructureError as error:
-        advice = "the job may be tried again"
-        say(
-            {
-                "id": name,
-                "event": "error",
-                "payload": _problem("infrastructure", str(error), advice),
-            }
-        )
+    except Exception as error:  # noqa: BLE001 - the jobs behind this one must not be lost with it
+        known = isinstance(error, InfrastructureError)
+        message = str(error) if known else f"{type(error).__name__}: {error}"
+        problem = _problem("infrastructure", message, "the job may be tried again")
+        say({"id": name, "event": "error", "payload": problem})
+    finally:
+        inbox.cancelled.discard(name)  # another job may bear the name again
 
 
 def run(args: argparse.Namespace) -> ExitCode:

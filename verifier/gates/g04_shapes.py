@@ -137,6 +137,7 @@ def _sizes(dim: Dim, tiles: tuple[int, ...]) -> list[int]:
         PRIME,
         *under[1:],
     ]
+    first.insert(2, dim.maximum)  # where it is affordable: the contract's own end
     wanted = [*first, falling[0], 2, 3, max(dim.candidates), *dim.candidates]
     return [size for size in dict.fromkeys(wanted) if dim.allows(size)]
 

@@ -28,7 +28,16 @@ from verifier.referee.compare import (
 )
 from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.provenance import Element, UncomparableError, foreign_values
-from verifier.subject import Arg, CallOptions, Placement, Poison, Reply, ReplyKind, Subject
+from verifier.subject import (
+    BOOKKEEPING,
+    Arg,
+    CallOptions,
+    Placement,
+    Poison,
+    Reply,
+    ReplyKind,
+    Subject,
+)
 
 # fmt: off
 PLUMBING: Final = frozenset(
@@ -40,25 +49,18 @@ PLUMBING: Final = frozenset(
         "lift_fresh_copy", "_pin_memory", "resize_", "set_"
     }
 )
-"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
-
-BOOKKEEPING: Final = frozenset(
-    {
-        "sub", "diff", "max", "min", "amax", "cumsum", "sort", "argsort", "bincount",
-        "unique_consecutive"
-    }
-)
 # fmt: on
-"""Allowed besides, where the op takes integers: lengths and offsets are prepared with these."""
+"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
 
 CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
 CHANGES: Final = ("one element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
-WATCHES: Final = 4
+WATCHES: Final = 3
 """How many single changes are followed; more than one, for an op may pass some values through."""
 
+UNSEEN: Final = "it launches more than can be watched, or with what cannot be seen through"
 TRIES: Final = 8
 """How many elements are tried until one makes a difference."""
 PERMITTED: Final = "library composition: the task permits library calls"
@@ -138,35 +140,48 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """What its launches are handed comes from the inputs, and its answer from its launches."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    base = bench.args(case)
-    subject.call(base)  # whatever it tunes or prepares at first is done then
-    before, again = subject.call(base, WATCHED), subject.call(base, WATCHED)
-    if before.returned and not before.launches:
+    base, other = bench.args(case), _other(bench, case, "before")
+    before = _watched(bench, subject, other, base)
+    if before.watch_full:
+        return inconclusive(UNSEEN)
+    if before.returned and not before.watched:
         return not_applicable("no launch that could be watched was seen")
     if any(launch.strays for launch in before.watched):
         return failed("it hands a launch the address of memory that is no tensor's")
-    unsteady = _outside(bench, before, again, None)
+    thorough = case.params["changes"] > 1
+    again = _watched(bench, subject, other, base) if thorough else before
+    unsteady = _outside(before, again, None)
     if unsteady.status is GateStatus.NOT_APPLICABLE:
         return unsteady
     if not unsteady.passed:
         return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
     seen = 0
     for element, changed in _single_changes(bench, case, base):
-        finding = _outside(bench, before, subject.call(changed, WATCHED), element)
+        finding = _outside(before, _watched(bench, subject, other, changed), element)
         if not finding.passed:
             return finding
         seen += 1
     return passed() if seen else not_applicable("no single element makes a difference here")
 
 
-def _outside(bench: Bench, before: Reply, after: Reply, element: Element | None) -> Finding:
+def _watched(bench: Bench, subject: Subject, other: Sequence[Arg], args: Sequence[Arg]) -> Reply:
+    """A watched call after one with other data, the same each time: so it has tuned itself, what
+    it keeps holds the same, and (in a fresh process, where one is cheap) it has seen nothing like
+    these data before."""
+    if bench.mode is DeviceMode.CPU_INTERPRET:
+        subject.restart()
+    subject.call(other)
+    return subject.call(args, WATCHED)
+
+
+def _outside(before: Reply, after: Reply, element: Element | None) -> Finding:
     """Whether two calls that differ in one element (or in none) show values that no launch made."""
     if not (before.returned and after.returned):
         return not_applicable("it does not return here: other gates judge that")
     if before.watch_full or after.watch_full:
-        return inconclusive("it launches more than can be watched")
+        return inconclusive(UNSEEN)
     try:
-        foreign = foreign_values(before, after, element, integers=not _takes_integers(bench))
+        foreign = foreign_values(before, after, element)
     except UncomparableError as error:
         return inconclusive(str(error))
     return failed(f"something else computes for it: {foreign}") if foreign else passed()
@@ -179,16 +194,15 @@ def _takes_integers(bench: Bench) -> bool:
 def _single_changes(
     bench: Bench, case: CaseRecord, base: Sequence[Arg]
 ) -> Iterator[tuple[Element, list[Arg]]]:
-    """One element of one real input from other data, each input in turn, some of them twice; only
-    changes that the right answer shows."""
+    """One element of one input from other data, each input in turn, some of them twice; only
+    changes that the right answer shows. Integers are changed where there is nothing else, for
+    indices and offsets steer what a wrapper does."""
     fresh, draw = _other(bench, case, "fresh"), Stream(case.seed, "provenance")
-    real = [
-        place
-        for place, arg in enumerate(base)
-        if isinstance(arg, torch.Tensor) and arg.is_floating_point() and arg.numel()
-    ]
-    for trial in range(WATCHES if real else 0):
-        place = real[trial % len(real)]
+    full = [(n, arg) for n, arg in enumerate(base) if isinstance(arg, torch.Tensor) and arg.numel()]
+    real = [place for place, arg in full if arg.is_floating_point()]
+    places = real or [place for place, _ in full if not _ascending(bench, place)]
+    for trial in range(case.params["changes"] if places else 0):
+        place = places[trial % len(places)]
         for index in draw.integers(0, _tensor(base[place]).numel(), TRIES):
             element, changed = _replaced(base, fresh, place, int(index))
             if _visible(bench, case, base, changed):
@@ -429,10 +443,24 @@ class Honest:
             yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="work")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
-            yield bench.case(GateId.HONEST, "provenance", dims=few, check="provenance")
+            yield from self._followed(bench, few)
             yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
             yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
             yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")
+
+    def _followed(self, bench: Bench, few: dict[str, int]) -> Iterator[CaseRecord]:
+        """Provenance: thoroughly at one size, then once each at others and in other dtypes, for a
+        kernel may be honest at one of them alone."""
+        yield bench.case(GateId.HONEST, "provenance", dims=few, check="provenance", changes=WATCHES)
+        for label, dims in (("usual", bench.contract.usual_dims()), ("odd", bench.odd_dims())):
+            if dims != few and bench.elements(dims) <= bench.budget:
+                label = f"provenance-{label}-sizes"
+                yield bench.case(GateId.HONEST, label, dims=dims, check="provenance", changes=1)
+        for dtypes in list(bench.contract.dtype_assignments())[1:]:
+            label = "-".join(("provenance", *dtypes.values()))
+            yield bench.case(
+                GateId.HONEST, label, dims=few, dtypes=dtypes, check="provenance", changes=1
+            )
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return CHECKS[case.params["check"]](bench, case, subject)

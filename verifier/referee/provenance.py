@@ -8,8 +8,9 @@ by Python, in whatever disguise.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import torch
@@ -34,68 +35,69 @@ class Element:
     old: torch.Tensor
     new: torch.Tensor
 
-    def casts(self, dtype: torch.dtype) -> Iterator[Pair]:
-        """It in another floating dtype, also by way of a third one."""
-        for middle in (self.old.dtype, *_FLOATS):
-            yield self.old.to(middle).to(dtype), self.new.to(middle).to(dtype)
-
-    def words(self, dtype: torch.dtype) -> Iterator[Pair]:
-        """The integer words that it, or a cast of it, is made of."""
-        for kind in (self.old.dtype, *_FLOATS):
-            if kind.itemsize >= dtype.itemsize:
-                yield from zip(
-                    _words(self.old, kind, dtype), _words(self.new, kind, dtype), strict=True
-                )
+    def likenesses(self, dtype: torch.dtype) -> Iterator[Pair]:
+        """It in this dtype: cast, also by way of a third one, or as the words that it is made
+        of."""
+        for kind in dict.fromkeys((self.old.dtype, *_FLOATS)):
+            old, new = self.old.reshape(1).to(kind), self.new.reshape(1).to(kind)
+            yield old.to(dtype), new.to(dtype)
+            if not dtype.is_floating_point and kind.itemsize >= dtype.itemsize:
+                yield old.view(dtype), new.view(dtype)
 
 
-@dataclass(slots=True)
 class _Known:
-    """What the launches so far have left behind, by the dtype in which somebody asked for it."""
+    """What the launches so far have left behind: the two values at each place where the calls
+    differ. One launch that leaves every number there is explains nothing by that."""
 
-    tensors: list[torch.Tensor] = field(default_factory=list)
-    _patterns: dict[torch.dtype, torch.Tensor] = field(default_factory=dict)
-    _absorbed: dict[torch.dtype, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._pairs: list[Pair] = []
+        self._keys: dict[torch.dtype, tuple[int, torch.Tensor]] = {}
+        # Drawn anew each time, so that no kernel can be made to collide.
+        self._factors = [secrets.randbits(63) | 1 for _ in range(2)]
 
-    def has(self, values: torch.Tensor) -> torch.Tensor:
-        """Which of these values are among them, in any dtype that they were cast to since."""
-        wanted = bits(values)
-        return torch.isin(wanted, self._of(values.dtype, like=wanted))
+    def add(self, pairs: Sequence[Pair]) -> None:
+        self._pairs.extend(pairs)
 
-    def _of(self, dtype: torch.dtype, like: torch.Tensor) -> torch.Tensor:
-        known = self._patterns.get(dtype, like[:0])
-        fresh = self.tensors[self._absorbed.get(dtype, 0) :]
-        images = [bits(image) for tensor in fresh for image in _images(tensor, dtype)]
-        if images:
-            known = torch.unique(torch.cat([known, *images]))
-        self._patterns[dtype], self._absorbed[dtype] = known, len(self.tensors)
-        return known
+    def has(self, one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+        """Where these two are such a pair, in any dtype that both were cast to since."""
+        return torch.isin(self._key(one, two), self._of(one.dtype))
+
+    def _of(self, dtype: torch.dtype) -> torch.Tensor:
+        count, known = self._keys.get(dtype, (0, torch.empty(0, dtype=torch.int64)))
+        found = [known]
+        for one, two in self._pairs[count:]:
+            for a, b in zip(_images(one, dtype), _images(two, dtype), strict=True):
+                changed = bits(a) != bits(b)
+                found.append(self._key(a[changed], b[changed]))
+        distinct: torch.Tensor = torch.unique(torch.cat(found))
+        self._keys[dtype] = len(self._pairs), distinct
+        return distinct
+
+    def _key(self, one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+        """One number for both: equal pairs have equal ones, others with luck of 2**-63 only."""
+        left, right = (bits(tensor).to(torch.int64) for tensor in (one, two))
+        one_way, other_way = (torch.tensor(factor) for factor in self._factors)
+        return torch.add(left * one_way, right * other_way)
 
 
-def foreign_values(
-    before: Reply, after: Reply, element: Element | None, *, integers: bool
-) -> str | None:
+def foreign_values(before: Reply, after: Reply, element: Element | None) -> str | None:
     """What one of these two calls computed outside its launches, in words; None if nothing.
 
     ``before`` was called with ``element.old`` and ``after`` with ``element.new``, or both with the
-    same data. Without
-    ``integers``, tensors of integers are left out after the first launch: where the op permits it,
-    torch may make offsets of what a kernel counted. Raises UncomparableError.
+    same data. Raises UncomparableError.
     """
     if len(before.watched) != len(after.watched):
         raise UncomparableError("how often it launches depends on the values")
-    old, new = _Known(), _Known()
-    for number, (one, two) in enumerate(zip(before.watched, after.watched, strict=True)):
-        where = f"launch {number + 1}"
-        strict = integers or number == 0
-        for place, pair in enumerate(_pairs(one.before, two.before)):
-            if _foreign(pair, element, (old, new), integers=strict):
-                return f"{where} is handed values in tensor {place} that no launch computed"
-        if _foreign_numbers(one, two, element, (old, new)):
-            return f"{where} is handed a number that depends on the data"
-        old.tensors.extend(one.after)
-        new.tensors.extend(two.after)
+    known = _Known()
+    for number, (one, two) in enumerate(zip(before.watched, after.watched, strict=True), start=1):
+        for pair in _pairs(one.before, two.before):
+            if _foreign(pair, element, known):
+                return f"launch {number} is handed values that no launch computed"
+        if _foreign_numbers(one, two, element, known):
+            return f"what launch {number} is depends on the data, in a number, a grid or a name"
+        known.add(_pairs(one.after, two.after))
     for place, pair in enumerate(_pairs(before.outputs, after.outputs)):
-        if _foreign(pair, element, (old, new), integers=integers):
+        if _foreign(pair, element, known):
             return f"output {place} holds values that no launch left behind"
     return None
 
@@ -109,28 +111,20 @@ def _pairs(one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> list[Pai
     return list(zip(one, two, strict=True))
 
 
-def _foreign(
-    pair: Pair, element: Element | None, known: tuple[_Known, _Known], *, integers: bool
-) -> bool:
+def _foreign(pair: Pair, element: Element | None, known: _Known) -> bool:
     """Whether the tensors differ in a place that nothing explains."""
     width = element.old.element_size() if element else _WIDEST
     one, two = (_flat(tensor, width) for tensor in pair)
-    if not integers and not one.is_floating_point():
-        return False
     changed = bits(one) != bits(two)
     if not changed.any():
         return False
     one, two = one[changed], two[changed]
-    explained = known[0].has(one) & known[1].has(two)
-    for old, new in _likenesses(element, one.dtype):
-        explained |= (bits(one) == bits(old)) & (bits(two) == bits(new))
+    explained = known.has(one, two)
+    for old, new in element.likenesses(one.dtype) if element else ():
+        places = zip(bits(old), bits(new), strict=True)
+        for was, became in places:
+            explained |= (bits(one) == was) & (bits(two) == became)
     return not bool(explained.all())
-
-
-def _likenesses(element: Element | None, dtype: torch.dtype) -> Iterator[Pair]:
-    if element is None:
-        return iter(())
-    return element.casts(dtype) if dtype.is_floating_point else element.words(dtype)
 
 
 def _flat(tensor: torch.Tensor, itemsize: int) -> torch.Tensor:
@@ -146,19 +140,27 @@ def _flat(tensor: torch.Tensor, itemsize: int) -> torch.Tensor:
     return flat.view(_WORDS[itemsize])
 
 
-def _foreign_numbers(
-    one: Watched, two: Watched, element: Element | None, known: tuple[_Known, _Known]
-) -> bool:
-    """Whether a plain number among the arguments depends on the data and is not just read from
+def _foreign_numbers(one: Watched, two: Watched, element: Element | None, known: _Known) -> bool:
+    """Whether a plain number, a grid or a name depends on the data and was not just read from
     it."""
     if len(one.numbers) != len(two.numbers):
         raise UncomparableError("the numbers that it launches with depend on the values")
-    pair = _numbers(one), _numbers(two)
-    return _foreign(pair, element, known, integers=True)
+    changed = [(a, b) for a, b in zip(one.numbers, two.numbers, strict=True) if _differ(a, b)]
+    return any(_foreign_number(a, b, element, known) for a, b in changed)
 
 
-def _numbers(launch: Watched) -> torch.Tensor:
-    return torch.tensor(launch.numbers, dtype=torch.float64)
+def _differ(one: float, two: float) -> bool:
+    return type(one) is not type(two) or (one != two and not (one != one and two != two))
+
+
+def _foreign_number(one: float, two: float, element: Element | None, known: _Known) -> bool:
+    whole = isinstance(one, int) and isinstance(two, int)
+    if whole and max(abs(one), abs(two)) >= 1 << 63:
+        return True
+    dtype = torch.int64 if whole else torch.float64
+    return _foreign(
+        (torch.tensor([one], dtype=dtype), torch.tensor([two], dtype=dtype)), element, known
+    )
 
 
 def _images(tensor: torch.Tensor, dtype: torch.dtype) -> Iterator[torch.Tensor]:
@@ -171,14 +173,14 @@ def _images(tensor: torch.Tensor, dtype: torch.dtype) -> Iterator[torch.Tensor]:
     yield tensor.to(dtype)
     if dtype.is_floating_point:
         yield from (tensor.to(middle).to(dtype) for middle in _FLOATS)
-        return
-    yield tensor.to(torch.int64).view(dtype)
-    if tensor.element_size() >= dtype.itemsize:
+    else:
+        yield tensor.to(torch.int64).view(dtype)
+    words = not (dtype.is_floating_point and tensor.is_floating_point())
+    if words and tensor.numel() * tensor.element_size() % dtype.itemsize == 0:
         yield tensor.view(dtype)
-
-
-def _words(element: torch.Tensor, kind: torch.dtype, dtype: torch.dtype) -> list[torch.Tensor]:
-    return list(element.reshape(-1).to(kind).view(dtype).reshape(-1, 1))
+    if tensor.dtype is torch.uint8:  # memory that was found by its address: of whatever dtype
+        kinds = [kind for kind in _FLOATS if tensor.numel() % kind.itemsize == 0]
+        yield from (tensor.view(kind).to(dtype) for kind in kinds)
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -26,19 +26,37 @@ VIOLATORS = {
     "violator_tires": "right at first, wrong in call 6",
     "violator_torch": "torch computes for it",
     "violator_torch_inside": "torch computes for it: _softmax",
-    "violator_numpy_passed_on": "handed values in tensor 0 that no launch computed",
-    "violator_unseen_torch": "handed values in tensor 0 that no launch computed",
+    "violator_numpy_passed_on": "handed values that no launch computed",
+    "violator_unseen_torch": "handed values that no launch computed",
     "violator_patches": "patched torch.allclose",
 }
 HOSTILE = {
     "hostile_subclass": "tensor subclass",
     "hostile_overwritten": "output 0 holds values that no launch left behind",
-    "hostile_words": "handed values in tensor 0 that no launch computed",
+    "hostile_words": "handed values that no launch computed",
     "hostile_address": "the address of memory that is no tensor's",
+    "hostile_neighbour": "handed values that no launch computed",
+    "hostile_byte_table": "launch 2 is handed values that no launch computed",
+    "hostile_grid": "depends on the data, in a number, a grid or a name",
+    "hostile_nested": "handed values that no launch computed",
+    "hostile_great_ints": "depends on the data, in a number, a grid or a name",
+    "hostile_integers": "launch 2 is handed values that no launch computed",
+    "hostile_integer_task": "handed values that no launch computed",
+    "hostile_small_only": "handed values that no launch computed",
+    "hostile_alike": "handed values that no launch computed",
 }
 """More ways round the kernel. The subclass is no output to the sandbox: the loose test, which runs
 there too, rejects it."""
-TWINS = ["twin", "twin_numpy", "twin_wrapper"]
+TWINS = [
+    "twin",
+    "twin_custom_op",
+    "twin_last_block",
+    "twin_numpy",
+    "twin_pointer_table",
+    "twin_pruned",
+    "twin_workspace",
+    "twin_wrapper",
+]
 
 
 def test_every_violator_has_its_accusation() -> None:

