@@ -14,7 +14,8 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
@@ -37,6 +38,9 @@ ANSWER_S: Final = 30
 SUBMIT_PATIENCE_S: Final = 5.0
 WAIT_PATIENCE_S: Final = 300.0
 """How long a hub that we already talked to may be away, for instance to restart."""
+
+LABEL_LENGTH: Final = 120
+"""What the hub takes."""
 
 RETRY_STATUS: Final = frozenset({429, 500, 502, 503, 504})
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -115,12 +119,23 @@ def patiently(hub: Hub, ask: Callable[[], Any], patience_s: float) -> Any:
         except Unreachable as error:
             sleep_s = max(pause_s, error.wait_s)
             if time.monotonic() + sleep_s > deadline:
-                raise CommandError(f"{hub.url} does not answer: {error}", Exit.BROKEN) from error
+                raise CommandError(
+                    f"{hub.url} does not answer: {error}{_hint(hub, error)}", Exit.BROKEN
+                ) from error
             if not told and patience_s > SUBMIT_PATIENCE_S:
                 note(f"{hub.url} does not answer ({error}); waiting for it …")
             told = True
             time.sleep(sleep_s)
             pause_s = min(pause_s * 2, 5.0)
+
+
+def _hint(hub: Hub, error: Unreachable) -> str:
+    """What to look at where nobody listens at all."""
+    if not isinstance(error.__cause__, httpx.ConnectError):
+        return ""
+    if urlsplit(hub.url).hostname not in LOOPBACK:
+        return "\n  Is that its address? --hub or KERNELHUB_HUB_URL names another one."
+    return "\n  Is `make run` up? On another port, say KERNELHUB_PORT=PORT or --hub URL."
 
 
 def problem_text(response: httpx.Response) -> str:
@@ -154,7 +169,8 @@ def _json_of(response: httpx.Response, url: str) -> Any:
 
 def submit(hub: Hub, options: argparse.Namespace) -> Exit:
     body = {"task": options.task, "source": read_source(options.kernel), "entry": options.entry}
-    optional = {name: getattr(options, name) for name in ("seed", "queue", "label")}
+    optional = {name: getattr(options, name) for name in ("seed", "queue")}
+    optional["label"] = label_of(options.kernel) if options.label is None else options.label
     body |= {name: value for name, value in optional.items() if value is not None}
     key = options.key or uuid.uuid4().hex
     run = patiently(hub, lambda: hub.post("runs", body, key=key), SUBMIT_PATIENCE_S)
@@ -215,6 +231,13 @@ def _all_tasks(hub: Hub, suite: str | None) -> Iterator[dict[str, Any]]:
         query["cursor"] = httpx.URL(page["next"]).params["cursor"]
 
 
+def label_of(name: str) -> str | None:
+    """What a kernel of this file is called unless somebody names it; nothing for standard input."""
+    if name == "-":
+        return None
+    return "".join(c for c in Path(name).stem if c.isprintable())[:LABEL_LENGTH].strip() or None
+
+
 def read_source(name: str) -> str:
     """The kernel file's text; '-' is standard input."""
     try:
@@ -231,15 +254,17 @@ def read_source(name: str) -> str:
 def wait(hub: Hub, run_id: str, options: argparse.Namespace) -> Exit:
     """Follow the run to its end, through restarts of the hub, and report it."""
     after, done = 0, False
+    told: set[str] = set()
     try:
         while not done:
             page = patiently(hub, partial(_events, hub, run_id, after), WAIT_PATIENCE_S)
             for event in page["events"]:
                 after = event["seq"]
                 progress(event)
+                told |= {gate_line(event["payload"])} if event["kind"] == "gate" else set()
             done = page["done"]
         run = patiently(hub, lambda: hub.get(f"runs/{run_id}"), WAIT_PATIENCE_S)
-        return report(hub, run, options)
+        return report(hub, run, options, told if same_terminal() else ())
     except KeyboardInterrupt:
         note(f"\nThe run goes on. `{again(options, 'watch', run_id)}` takes up the wait again.")
         return Exit.INTERRUPTED
@@ -252,12 +277,20 @@ def _events(hub: Hub, run_id: str, after: int) -> Any:
 # What people and programs see
 
 
-def report(hub: Hub, run: Mapping[str, Any], options: argparse.Namespace) -> Exit:
-    """Show how an ended run ended; its exit code."""
+def report(
+    hub: Hub,
+    run: Mapping[str, Any],
+    options: argparse.Namespace,
+    told: Container[str] = (),
+) -> Exit:
+    """Show how an ended run ended; its exit code. Lines already told are not told again."""
     if run["status"] == "finished":
         path = f"runs/{run['id']}/verdict"
         document = patiently(hub, lambda: hub.get(path), WAIT_PATIENCE_S)
-        show_json(document) if options.json else show_table(hub, run, document, options)
+        if options.json:
+            show_json(document)
+        else:
+            show_table(hub, run, document, options, told)
         accepted = run["outcome"] == Outcome.ACCEPTED
         return Exit.ACCEPTED if accepted else Exit.NOT_ACCEPTED
     if options.json:
@@ -278,16 +311,32 @@ def again(options: argparse.Namespace, *words: str) -> str:
     return shlex.join((f"{BIN}/kernelhub", *words, *place))
 
 
+def same_terminal() -> bool:
+    """Whether results and what is said beside them come out at one terminal."""
+    try:
+        places = [os.ttyname(stream.fileno()) for stream in (sys.stdout, sys.stderr)]
+    except (OSError, ValueError):
+        return False
+    return places[0] == places[1]
+
+
 def show_table(
-    hub: Hub, run: Mapping[str, Any], document: Mapping[str, Any], options: argparse.Namespace
+    hub: Hub,
+    run: Mapping[str, Any],
+    document: Mapping[str, Any],
+    options: argparse.Namespace,
+    told: Container[str],
 ) -> None:
-    """The twelve gates, one a line, and how to replay the first failure."""
+    """The gates not told yet, one a line, what nobody judged, how to replay the first failure."""
     kernel = run["kernel"]["label"] or run["kernel"]["sha256"][:12]
     show(f"{run['outcome']}: {kernel} on {run['task']}, seed {run['seed']}, {run['node']}")
     if run["illusion"]:
         show("an illusion: the loose test accepts this kernel")
-    for gate in document["gates"]:
-        show("  " + gate_line(gate))
+    for line in (gate_line(gate) for gate in document["gates"]):
+        if line not in told:
+            show("  " + line)
+    for line in unjudged_lines(document["gates"]):
+        show(line)
     failed = [gate["gate"] for gate in document["gates"] if gate["status"] == GateStatus.FAIL]
     if failed:
         show("replay:")
@@ -301,6 +350,19 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     words = gate["summary"] if gate["status"] == GateStatus.PASS else gate["reason"]
     hard = " (no tolerance involved)" if gate["hard"] else ""
     return f"{GLYPHS[gate['status']]} {gate['gate']:3} {name:12} {words}{hard}"
+
+
+def unjudged_lines(gates: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Cases of passed gates that were not judged: one line for each reason."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for gate in gates:
+        for one in gate["notes"] if gate["status"] == GateStatus.PASS else ():
+            at = counts.setdefault((one["status"], one["reason"]), Counter())
+            at[gate["gate"]] += one["count"]
+    for (status, reason), at in counts.items():
+        word = "left open" if status == GateStatus.INCONCLUSIVE else "not judged here"
+        cases = "1 case" if at.total() == 1 else f"{at.total()} cases"
+        yield f"{word}: {cases} of {', '.join(at)}: {reason}"
 
 
 def progress(event: Mapping[str, Any]) -> None:
@@ -383,7 +445,7 @@ def _add_submit(commands: Any, common: argparse.ArgumentParser) -> None:
     command.add_argument("--entry", default="run", help="the function to call (default: run)")
     command.add_argument("--seed", type=int, help="default: drawn by the hub")
     command.add_argument("--queue", help="device queue (default: any node)")
-    command.add_argument("--label", help="a name for the kernel")
+    command.add_argument("--label", help="a name for the kernel (default: the file's)")
     command.add_argument("--key", help="Idempotency-Key: one key is one run, however often sent")
     command.add_argument("--wait", action="store_true", help="wait for the verdict")
     command.set_defaults(action=submit)

@@ -14,7 +14,11 @@ from verifier.records import GateId, GateStatus, Outcome
 
 @dataclass(frozen=True, slots=True)
 class GatePage:
-    """A gate as people meet it: `short` fits a strip cell, `asks` is the question it answers."""
+    """A gate as people meet it: `short` fits a strip cell, `asks` is the question it answers.
+
+    ``exact``: most of the gate has no tolerance in it. Whether a tolerance had a part in one
+    failure is that finding's own ``hard``.
+    """
 
     id: GateId
     short: str
@@ -76,7 +80,7 @@ GATES: Final = (
         "Accumulation precision",
         "Are sums accumulated in at least float32?",
         exact=True,
-        exact_note="the cancellation probe is exact",
+        exact_note="the cancellation probe is exact; softmax and sums of squares are compared",
     ),
     GatePage(
         GateId.LAYOUT,

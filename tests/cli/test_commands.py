@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests import factories as make
 from tests.cli.conftest import Command, StubNode
 
 TASK = "fuzzoracle/softmax"
+REPO = Path(__file__).parents[2]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -82,6 +84,25 @@ def test_a_hub_that_is_not_there_exits_3(command: Command, monkeypatch: pytest.M
     result = command("tasks", "--hub", "http://127.0.0.1:9")
     assert result.code == 3
     assert "127.0.0.1:9 does not answer" in result.err
+    assert "Is `make run` up? On another port, say KERNELHUB_PORT=PORT or --hub URL." in result.err
+
+
+@pytest.mark.parametrize(("piped", "same"), [(False, "True"), (True, "False")])
+def test_two_streams_of_one_terminal_are_told_from_a_pipe(
+    piped: bool, same: str, tmp_path: Path
+) -> None:
+    keeper, terminal = os.openpty()
+    said = tmp_path / "said"
+    code = (
+        "import pathlib, sys; from kernelhub import cli; "
+        "pathlib.Path(sys.argv[1]).write_text(str(cli.same_terminal()))"
+    )
+    command = [sys.executable, "-c", code, str(said)]
+    out = subprocess.PIPE if piped else terminal
+    subprocess.run(command, cwd=REPO, check=True, stdout=out, stderr=terminal)
+    os.close(keeper)
+    os.close(terminal)
+    assert said.read_text() == same
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "x", "http://"])

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,22 @@ def test_a_submission_names_the_run_and_its_page(hub: str, kernel: str, command:
     assert result.out == f"run {run.pk} is queued: {hub}/runs/{run.pk}/\n"
 
 
+def test_a_kernel_is_called_by_its_file_unless_a_label_says_otherwise(
+    hub: str, kernel: str, command: Command
+) -> None:
+    command("submit", kernel, "--task", TASK)
+    assert Run.objects.get().kernel.label == "kernel"
+
+
+def test_a_file_name_that_the_hub_would_refuse_is_cut_to_what_it_takes(
+    hub: str, tmp_path: Path, command: Command
+) -> None:
+    path = tmp_path / f"a\n{'b' * 200}.py"
+    path.write_text(make.SOURCE)
+    assert command("submit", str(path), "--task", TASK).code == 0
+    assert Run.objects.get().kernel.label == "a" + "b" * 119
+
+
 def test_an_accepted_kernel_exits_0_with_a_table_of_twelve_gates(
     hub: str, kernel: str, command: Command, node: StubNode
 ) -> None:
@@ -55,6 +72,23 @@ def test_a_rejected_kernel_exits_1_with_its_reason_and_how_to_replay_it(
     run = Run.objects.get()
     assert f"\n.venv/bin/kernelhub verdict {run.pk} --json > verdict.json\n" in result.out
     assert "\n.venv/bin/python -m verifier replay verdict.json --gate G4\n" in result.out
+
+
+def test_what_a_passed_gate_did_not_judge_is_told_once_for_each_reason(
+    hub: str, kernel: str, command: Command, node: StubNode
+) -> None:
+    def judge(run: Run) -> None:
+        lease = make.make_lease(run)
+        note = records.CaseNote(records.GateStatus.NOT_APPLICABLE, "no bf16 here", 4)
+        verdict = make.verdict_record(lease.run)
+        noted = [replace(gate, notes=(note,)) for gate in verdict.gates[:2]]
+        verdict = replace(verdict, gates=(*noted, *verdict.gates[2:]))
+        services.run_finish(run_id=run.pk, attempt=lease.attempt, verdict=verdict)
+
+    node.will(judge)
+    result = command("submit", kernel, "--task", TASK, "--wait")
+    assert result.out.count("no bf16 here") == 1
+    assert "\nnot judged here: 8 cases of G1, G2: no bf16 here\n" in result.out
 
 
 def test_json_is_the_verifiers_document_and_nothing_else_on_standard_output(
@@ -108,6 +142,30 @@ def test_progress_is_told_while_waiting_and_what_kernels_print_is_not(
     assert "bench-1 judges it" in result.err
     assert "✓ G1" in result.err
     assert "boo" not in result.out + result.err
+
+
+@pytest.mark.parametrize(("one_terminal", "shown"), [(True, 11), (False, 12)])
+def test_a_gate_told_while_waiting_is_not_told_again_on_the_same_terminal(
+    hub: str,
+    kernel: str,
+    command: Command,
+    node: StubNode,
+    monkeypatch: pytest.MonkeyPatch,
+    one_terminal: bool,
+    shown: int,
+) -> None:
+    def judge(run: Run) -> None:
+        lease = make.make_lease(run)
+        gate = events.Gate(make.gate_record(records.GateId.AGREEMENT))
+        services.run_event_append(run_id=run.pk, attempt=lease.attempt, first=0, happened=[gate])
+        verdict = make.verdict_record(lease.run)
+        services.run_finish(run_id=run.pk, attempt=lease.attempt, verdict=verdict)
+
+    monkeypatch.setattr(cli, "same_terminal", lambda: one_terminal)
+    node.will(judge)
+    result = command("submit", kernel, "--task", TASK, "--wait")
+    assert "✓ G1" in result.err
+    assert result.out.count("  ✓ G") == shown
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,13 @@ async def test_the_lines_submit_a_kernel_and_read_its_verdict(
     if shutil.which("curl") is None:
         pytest.skip("NO CURL: the README's lines for the API are not tried")
     await hub.do(hub_prepare)
-    document = tmp_path / "verdict.json"
+    document, kernel = tmp_path / "verdict.json", tmp_path / "kernel.py"
+    kernel.write_text(samples.SOFTMAX)
+    lines = api_lines().replace("verdict.json", str(document)).replace("kernel.py", str(kernel))
     place = {"KERNELHUB_PORT": str(urlsplit(hub.url).port)}
     shell = await asyncio.create_subprocess_exec(
         "bash",
-        *("-eu", "-o", "pipefail", "-c", api_lines().replace("verdict.json", str(document))),
+        *("-eu", "-o", "pipefail", "-c", lines),
         cwd=REPO,
         env={**os.environ, **environment(redis_url), **place},
         stdout=asyncio.subprocess.PIPE,

@@ -129,3 +129,15 @@ def manage_check(given: dict[str, str]) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
     )
+
+
+def test_no_migration_is_missing_and_looking_for_one_warns_of_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "manage.py", "makemigrations", "--check", "--dry-run"],
+        cwd=REPO,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "kernelhub.settings.offline"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

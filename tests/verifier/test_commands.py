@@ -6,14 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.verifier.conftest import Command
-from verifier.records import GateId, GateStatus, Outcome, Verdict, from_json
+from verifier.commands.report import report_lines
+from verifier.records import CaseNote, GateId, GateStatus, Outcome, Verdict, from_json
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tests/gates/tasks/row_softmax"
@@ -94,6 +95,30 @@ def test_an_honest_kernel_exits_zero_and_prints_twelve_rows(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(gate.value in done.stdout for gate in GateId)
     assert "ACCEPTED" in done.stdout
+
+
+def test_a_gate_that_was_not_asked_for_is_not_called_inapplicable(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    words = ("--kernel", write(tmp_path, GOOD), "--gates", "G1", "--device", "cpu")
+    done = verifier("verify", "--task", TASK, "--no-timing", *words)
+    assert "ACCEPTED: 1 passed, 0 failed, 0 not applicable, 11 not asked for." in done.stdout
+
+
+def test_what_passed_gates_did_not_judge_is_told_once_for_each_reason(
+    rejected: tuple[Path, Verdict],
+) -> None:
+    _, verdict = rejected
+    note = CaseNote(GateStatus.NOT_APPLICABLE, "no bf16 here", 4)
+    noted = {GateId.AGREEMENT, GateId.SHAPES, GateId.RANGE}
+    gates = tuple(
+        replace(gate, notes=(note,) if gate.gate in noted else ()) for gate in verdict.gates
+    )
+    passed = [g.gate.value for g in gates if g.notes and g.status is GateStatus.PASS]
+    told = [line for line in report_lines(replace(verdict, gates=gates)) if "bf16" in line]
+    cases = f"{4 * len(passed)} cases of {', '.join(passed)}"
+    assert GateId.RANGE.value not in passed
+    assert told == [f"   not judged here: {cases}: no bf16 here"]
 
 
 def test_an_illusion_is_named_as_one(rejected: tuple[Path, Verdict]) -> None:

@@ -16,6 +16,7 @@ from pytest_django import Settings
 from kernelhub.core import events, services
 from kernelhub.core.choices import ErrorKind
 from kernelhub.core.models import Campaign, Kernel, Run
+from kernelhub.web.views.suites import VariableRow, variables
 from tests.web import samples
 from verifier.records import GateId, GateStatus
 
@@ -285,3 +286,51 @@ def test_the_theme_comes_from_a_cookie_and_from_nothing_else(
 ) -> None:
     client.cookies["theme"] = cookie
     assert f'<html lang="en"{attribute}>' in text_of(client, "/login/")
+
+
+def test_a_task_says_what_its_names_stand_for_and_how_to_submit(
+    client: Client, illusion: Run
+) -> None:
+    html = text_of(client, illusion.task.get_absolute_url())
+    assert (
+        '<td class="mono">T</td><td class="mono"></td><td class="mono">float32, float16</td>'
+        in html
+    )
+    assert f".venv/bin/kernelhub submit kernel.py --task {illusion.task.path} --wait" in html
+
+
+def test_the_usual_size_and_dtype_of_a_task_stand_beside_the_others() -> None:
+    contract = {
+        "dims": {"H": {"candidates": [1, 256], "usual": 256}, "K": 3},
+        "dtypes": {"T": {"candidates": ["float32", "float16"], "usual": "float32"}},
+    }
+    assert variables(contract) == [
+        VariableRow("H", "256", "1, 256"),
+        VariableRow("K", "", ""),
+        VariableRow("T", "float32", "float32, float16"),
+    ]
+    assert variables({"dims": "?", "dtypes": None}) == []
+
+
+def test_a_kernel_that_is_an_illusion_twice_is_listed_once(client: Client, illusion: Run) -> None:
+    again = services.run_enqueue(task=illusion.task, kernel=illusion.kernel)
+    gates = samples.gate_results(samples.FAULTS["no_max"])
+    samples.run_judge(again, samples.node_online("node-b"), gates, loose=True)
+    (cases,) = re.findall(r'<ul class="cases">(.*?)</ul>', text_of(client, "/"), re.DOTALL)
+    assert cases.count(f">{illusion.kernel}</a>") == 1
+    assert again.get_absolute_url() in cases
+
+
+def test_a_kernel_that_is_no_illusion_any_more_is_not_listed_as_one(
+    client: Client, illusion: Run
+) -> None:
+    again = services.run_enqueue(task=illusion.task, kernel=illusion.kernel)
+    samples.run_judge(again, samples.node_online("node-b"), samples.gate_results(()), loose=True)
+    (cases,) = re.findall(r'<ul class="cases">(.*?)</ul>', text_of(client, "/"), re.DOTALL)
+    assert f">{illusion.kernel}</a>" not in cases
+
+
+def test_the_sign_in_page_does_not_promise_a_form_for_kernels(client: Client, db: None) -> None:
+    html = text_of(client, "/login/")
+    assert "Sign in to cancel runs" in html
+    assert "from the command line" in html

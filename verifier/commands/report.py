@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from verifier.pipeline import GATES
-from verifier.records import Counterexample, GateResult, GateStatus, Measurement, Verdict
+from verifier.records import (
+    NOT_ASKED,
+    Counterexample,
+    GateResult,
+    GateStatus,
+    Measurement,
+    Verdict,
+)
 
 GLYPHS: Final = {
     GateStatus.PASS: "✓",
@@ -78,7 +86,21 @@ def report_lines(verdict: Verdict, *, colour: bool = False) -> Iterator[str]:
         yield f"   loose test {word} it  {one_line(verdict.loose.detail, 90)}".rstrip()
     yield from (_measurement_line(row) for row in verdict.measurements)
     yield f"   {_sentence(verdict)}"
+    yield from _unjudged_lines(verdict)
     yield f"   seed {verdict.seed} · {verdict.duration_ms / 1e3:.2f} s · {_where(verdict)}"
+
+
+def _unjudged_lines(verdict: Verdict) -> Iterator[str]:
+    """Cases of passed gates that were not judged: one line for each reason."""
+    counts: dict[tuple[GateStatus, str], Counter[str]] = {}
+    for result in verdict.gates:
+        for note in result.notes if result.status is GateStatus.PASS else ():
+            at = counts.setdefault((note.status, note.reason), Counter())
+            at[result.gate.value] += note.count
+    for (status, reason), at in counts.items():
+        word = "left open" if status is GateStatus.INCONCLUSIVE else "not judged here"
+        cases = "1 case" if at.total() == 1 else f"{at.total()} cases"
+        yield f"   {word}: {cases} of {', '.join(at)}: {one_line(reason, 90)}"
 
 
 def _where(verdict: Verdict) -> str:
@@ -91,7 +113,8 @@ def _where(verdict: Verdict) -> str:
 
 def _sentence(verdict: Verdict) -> str:
     counts = dict.fromkeys(GateStatus, 0)
-    for result in verdict.gates:
+    asked = [result for result in verdict.gates if result.reason != NOT_ASKED]
+    for result in asked:
         counts[result.status] += 1
     parts = [
         f"{counts[GateStatus.PASS]} passed",
@@ -102,5 +125,7 @@ def _sentence(verdict: Verdict) -> str:
         parts.append(f"{counts[GateStatus.INCONCLUSIVE]} inconclusive")
     if counts[GateStatus.ERROR]:
         parts.append(f"{counts[GateStatus.ERROR]} broken")
+    if left := len(verdict.gates) - len(asked):
+        parts.append(f"{left} {NOT_ASKED}")
     illusion = " An illusion: the loose test accepts it." if verdict.illusion else ""
     return f"{verdict.outcome.value.upper()}: {', '.join(parts)}.{illusion}"

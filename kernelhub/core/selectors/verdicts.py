@@ -193,15 +193,15 @@ def _kernel_row(kernel: Kernel, verdict: Verdict | None) -> KernelRow:
 
 
 def illusion_rows(suite: Suite | None = None, limit: int = 200) -> list[Verdict]:
-    """The latest illusions, newest first, with run, kernel, task and the gates that failed."""
+    """The kernels that are illusions by their latest verdict, each once, newest first, with run,
+    kernel, task and the gates that failed."""
+    kernels = Kernel.objects.filter(task__suite=suite) if suite else Kernel.objects.all()
     failed = GateResult.objects.filter(status=GateStatus.FAIL.value).order_by("number")
     verdicts = (
-        Verdict.objects.filter(illusion=True)
+        Verdict.objects.filter(illusion=True, pk__in=latest_verdicts(kernels).values("pk"))
         .select_related("run__kernel", "run__task__suite", "run__node")
         .defer("document", "environment", "run__kernel__source")
         .prefetch_related(Prefetch("gates", failed, to_attr="failed_gates"))
         .order_by("-created_at")
     )
-    if suite is not None:
-        verdicts = verdicts.filter(run__task__suite=suite)
     return list(verdicts[:limit])

@@ -164,6 +164,7 @@ def task_page(request: HttpRequest, suite: str, slug: str) -> HttpResponseBase:
         "task": task,
         "runs": runs,
         "inputs": tensors(task.contract),
+        "variables": variables(task.contract),
         "summary": _summary(task.contract),
         "contract": json.dumps(task.contract, indent=2, ensure_ascii=False),
         "reference": source_html(task.reference, "torch"),
@@ -222,3 +223,26 @@ def _tensor(entry: Mapping[str, Any], kind: str) -> TensorRow:
     axes = ", ".join(str(axis) for axis in shape) if isinstance(shape, list) else str(shape)
     name = f"{entry.get('name', '')}{kind}"
     return TensorRow(name, f"[{axes}]" if axes or not kind else "", str(entry.get("dtype", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRow:
+    """A name that shapes and dtypes of a contract are written with: a size or a dtype."""
+
+    name: str
+    usual: str
+    candidates: str
+
+
+def variables(contract: Mapping[str, Any]) -> list[VariableRow]:
+    """The contract's dims, then its dtype variables, as far as they have the usual shape."""
+    found = [contract.get(group) for group in ("dims", "dtypes")]
+    groups = [group for group in found if isinstance(group, dict)]
+    return [_variable(name, entry) for group in groups for name, entry in group.items()]
+
+
+def _variable(name: str, entry: object) -> VariableRow:
+    values = entry if isinstance(entry, dict) else {"candidates": entry}
+    candidates = values.get("candidates")
+    words = [str(one) for one in candidates] if isinstance(candidates, list) else []
+    return VariableRow(name, str(values.get("usual", "")), ", ".join(words))

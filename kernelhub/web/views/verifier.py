@@ -40,9 +40,9 @@ def sentence(rows: list[Row]) -> str:
     exact = sum(row.page.exact for row in rows)
     worst = max(rows, key=lambda row: row.totals.failed)
     if not worst.totals.failed:
-        return f"Twelve gates, {exact} of which judge without a tolerance."
+        return f"Twelve gates, {exact} of which are mostly exact."
     failed = plural(worst.totals.failed, "kernel")
     return (
-        f"Twelve gates, {exact} of which judge without a tolerance; gate {worst.page.number} "
+        f"Twelve gates, {exact} of which are mostly exact; gate {worst.page.number} "
         f"{worst.page.short} rejects the most, {failed}."
     )
