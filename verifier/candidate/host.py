@@ -25,7 +25,7 @@ from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.replies import OutputRegion, failure_classify, output_info
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
-from verifier.candidate.witness import Witness
+from verifier.candidate.witness import Witness, triton_remember
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
 
@@ -53,13 +53,15 @@ def warm(*, cuda: bool, threads: int) -> None:
     """In the forkserver: import and exercise what every host needs, without touching a device."""
     import torch._dynamo
     import triton.language
-    import triton.testing  # noqa: F401
+    import triton.testing
+    import triton.tools.tensor_descriptor  # noqa: F401
 
     torch.set_num_threads(threads)
     _LAUNCHES.install(interpreted=not cuda)
     if not cuda:
         _rehearse()
     ops_remember()
+    triton_remember()
     _PATCHES.append(effects.Patches())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -29,6 +30,15 @@ Range = tuple[int, int]
 Number = int | float
 Find = Callable[[int], Range | None]
 """The memory of a known tensor around an address; None if it is nobody's."""
+
+
+_TRITON: Final[set[str]] = set()
+"""Triton's modules, as they were before any kernel was loaded."""
+
+
+def triton_remember() -> None:
+    """Before a kernel is loaded."""
+    _TRITON.update(name for name in sys.modules if name.partition(".")[0] == "triton")
 
 
 class _UnseenError(Exception):
@@ -120,8 +130,10 @@ def _is_name(value: Any) -> bool:
 
 
 def _is_tritons(kind: type) -> bool:
-    """Triton's own wrappers: descriptors, constexpr, dtypes, functions, reinterpreted tensors."""
-    return kind.__module__.partition(".")[0] == "triton"
+    """Triton's own wrappers: descriptors, constexpr, dtypes, functions, reinterpreted tensors. A
+    type that only says so of itself is none: Triton's modules must know it by its name."""
+    module = sys.modules.get(kind.__module__) if kind.__module__ in _TRITON else None
+    return getattr(module, kind.__name__, None) is kind
 
 
 def _fields(value: Any) -> list[Any]:
@@ -131,7 +143,9 @@ def _fields(value: Any) -> list[Any]:
         return [getattr(plain, "__qualname__", "")]
     if type(value).__name__ in ("dtype", "constexpr_type"):
         return [str(value)]
-    return list(getattr(value, "__dict__", {}).values())
+    if not hasattr(value, "__dict__"):
+        raise _UnseenError
+    return list(vars(value).values())
 
 
 def _hash(text: str) -> int:

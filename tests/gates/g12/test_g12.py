@@ -96,3 +96,10 @@ def test_a_task_that_permits_library_calls_still_forbids_memory(sandbox: Sandbox
     assert statuses["work"] is GateStatus.NOT_APPLICABLE
     assert statuses["memory"] is GateStatus.PASS
     assert statuses["repeats"] is GateStatus.PASS
+
+
+def test_what_cannot_be_seen_through_leaves_the_gate_open(sandbox: Sandbox) -> None:
+    kernel = HERE / "unseen_pointer_object.py"
+    judged = judge_kernel(GATE, sandbox, kernel, only="provenance")
+    assert judged.status is GateStatus.INCONCLUSIVE, judged.explain()
+    assert "cannot be seen through" in judged.explain()
