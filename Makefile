@@ -25,7 +25,7 @@ run: ## Start everything, judge the demo corpus, serve http://127.0.0.1:8000
 
 test: ## Run the whole test suite (ARGS are passed to pytest)
 	@$(SETUP)
-	@exec $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@exec $(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 check: ## Lint, formatting, types, import rules, Django's checks, missing migrations
 	@$(SETUP)
