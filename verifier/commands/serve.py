@@ -101,8 +101,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     """Serve until stdin ends."""
     inbox = Inbox()
     with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:
-        threading.Thread(target=inbox.read, daemon=True).start()
         say({"event": "ready", "payload": to_json(session.environment)})
+        threading.Thread(target=inbox.read, daemon=True).start()
         while (document := inbox.jobs.get()) is not None:
             _judge(session, inbox, document)
     return ExitCode.CLEAN
