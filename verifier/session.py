@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
 from verifier.pipeline import TOTAL_S, Emit, Request, Verification, build_bench
 from verifier.records import DeviceMode, Environment, GateId, KernelRef, Progress, Verdict
+from verifier.referee.weight import rehearse
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
@@ -86,6 +88,8 @@ class Session:
         self.mode, self.device = choose_device(device)
         torch.set_num_threads(min(torch.get_num_threads(), THREADS[self.mode]))
         self._stack = ExitStack()
+        rehearsal = threading.Thread(target=rehearse)
+        rehearsal.start()  # while the forkserver imports, this process would only wait
         self.sandbox = self._stack.enter_context(
             Sandbox.open(
                 mode=self.mode, device=str(self.device), limits=limits or Limits(), unsafe=unsafe
@@ -96,6 +100,7 @@ class Session:
         )
 
         self._try_out()
+        rehearsal.join()
 
     def _try_out(self) -> None:
         """Run a kernel that cannot be wrong. Raises InfrastructureError if it does not return:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 import torch
 
-from verifier.referee.provenance import Element, UncomparableError, foreign_values
+from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
 from verifier.subject import Reply, ReplyKind, Watched
 
 OLD, NEW = 0.3, -1.7
@@ -29,7 +29,7 @@ def reply(launches: Launches, output: torch.Tensor | None = None) -> Reply:
 
 
 def found(one: Reply, two: Reply) -> str | None:
-    return foreign_values(one, two, ELEMENT)
+    return foreign_values(one, two, ELEMENT, Known())
 
 
 def handed(one: torch.Tensor, two: torch.Tensor) -> str | None:

@@ -52,6 +52,7 @@ CHANNEL_LOST: Final = 81
 def warm(*, cuda: bool, threads: int) -> None:
     """In the forkserver: import and exercise what every host needs, without touching a device."""
     import torch._dynamo
+    import triton.experimental.gluon
     import triton.language
     import triton.testing
     import triton.tools.tensor_descriptor  # noqa: F401
@@ -66,10 +67,13 @@ def warm(*, cuda: bool, threads: int) -> None:
 
 
 def _rehearse() -> None:
-    """One call of a plain function, so that lazy imports happen before the fork."""
+    """One call and one launch, so that lazy imports happen before the fork."""
+    from verifier.candidate import interpreter
+
     options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False)
     with Stage(options) as stage:
         torch.empty(8).copy_(torch.arange(8.0)).add_(1)
+        interpreter.rehearse()
     stage.finish()
     effects.state_take()
     np.matmul(np.ones((4, 4)), np.ones((4, 4)))

@@ -9,8 +9,8 @@ another stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import torch
 
@@ -27,7 +27,7 @@ from verifier.referee.compare import (
     worst,
 )
 from verifier.referee.generator import Stream, derive_seed
-from verifier.referee.provenance import Element, UncomparableError, foreign_values
+from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
 from verifier.subject import (
     BOOKKEEPING,
     Arg,
@@ -58,7 +58,8 @@ CHANGES: Final = ("one element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
 WATCHES: Final = 2
-"""How many single changes are followed; more than one, for an op may pass some values through."""
+MAX_WATCHES: Final = 6
+"""How many single changes are followed, at least, and at most for the sake of further inputs."""
 
 UNSEEN: Final = "it launches more than can be watched, or with what cannot be seen through"
 TRIES: Final = 8
@@ -136,54 +137,97 @@ def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     return failed("its kernels are for show: the right answer appears without them")
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One size and dtype at which a changed element is followed: the data, the same but for that
+    element, and other data for the call before."""
+
+    case: CaseRecord
+    other: Sequence[Arg]
+    base: Sequence[Arg]
+    changed: Sequence[Arg]
+    element: Element
+
+
 def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """What its launches are handed comes from the inputs, and its answer from its launches."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    base, other = bench.args(case), _other(bench, case, "before")
-    before = _watched(bench, subject, other, base)
-    if before.watch_full:
-        return inconclusive(UNSEEN)
-    if before.returned and not before.watched:
-        return not_applicable("no launch that could be watched was seen")
-    if any(launch.strays for launch in before.watched):
+    followed = _followed(bench, case)
+    before = _journey(bench, subject, followed, [one.base for one in followed])
+    if before and any(launch.strays for reply in before for launch in reply.watched):
         return failed("it hands a launch the address of memory that is no tensor's")
-    thorough = case.params["changes"] > 1
-    again = _watched(bench, subject, other, base, fresh=False) if thorough else before
-    unsteady = _outside(before, again, None)
-    if unsteady.status is GateStatus.NOT_APPLICABLE:
-        return unsteady
-    if not unsteady.passed:
-        return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
-    seen = 0
-    for element, changed in _single_changes(bench, case, base):
-        finding = _outside(before, _watched(bench, subject, other, changed), element)
-        if not finding.passed:
-            return finding
-        seen += 1
-    return passed() if seen else not_applicable("no single element makes a difference here")
+    if before and before[0].returned and not (before[0].watched or before[0].watch_full):
+        return not_applicable("no launch that could be watched was seen")
+    changed = [one.changed for one in followed]
+    after = _journey(bench, subject, followed, changed)
+    finding = _compare(followed, before, after, [one.element for one in followed])
+    if not finding.failed:
+        return finding
+    again = _journey(bench, subject, followed, changed)
+    unsteady = _compare(followed, after, again, [None] * len(followed))
+    if unsteady.passed:
+        return finding
+    return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
 
 
-def _watched(
-    bench: Bench, subject: Subject, other: Sequence[Arg], args: Sequence[Arg], *, fresh: bool = True
-) -> Reply:
-    """A watched call after one with other data, the same each time: so it has tuned itself, what
-    it keeps holds the same, and (in a fresh process, where one is cheap) it has seen nothing like
-    these data before."""
-    if fresh and bench.mode is DeviceMode.CPU_INTERPRET:
+def _followed(bench: Bench, case: CaseRecord) -> list[Followed]:
+    """What to follow: each size at least once, and each real input, as far as something shows."""
+    sizes = [case] + [replace(case, dims=at[0], dtypes=at[1]) for at in case.params["elsewhere"]]
+    sizes = [size for size in sizes if not bench.cannot_judge(size)]
+    count = max(WATCHES, len(sizes), min(len(_followable(bench, bench.args(case))), MAX_WATCHES))
+    found = (_follow(bench, sizes[number % len(sizes)], number) for number in range(count))
+    return [one for one in found if one]
+
+
+def _journey(
+    bench: Bench,
+    subject: Subject,
+    followed: Sequence[Followed],
+    data: Sequence[Sequence[Arg]],
+) -> list[Reply]:
+    """A watched call at each size, after one with other data at each, the same each time: so it
+    has tuned itself, what it keeps holds the same, and (in a fresh process, where one is cheap) it
+    has seen nothing like these data before."""
+    if bench.mode is DeviceMode.CPU_INTERPRET:
         subject.restart()
-    subject.call(other)
-    return subject.call(args, WATCHED)
+    for one in followed:
+        subject.call(one.other)
+    return [subject.call(args, WATCHED) for args in data]
 
 
-def _outside(before: Reply, after: Reply, element: Element | None) -> Finding:
+def _compare(
+    followed: Sequence[Followed],
+    before: Sequence[Reply],
+    after: Sequence[Reply],
+    elements: Sequence[Element | None],
+) -> Finding:
+    """Whether two journeys that differ in these elements show values that no launch made."""
+    known = Known()
+    so_far = not_applicable("no single element makes a difference here")
+    for one, old, new, element in zip(followed, before, after, elements, strict=True):
+        finding = _outside(old, new, element, known)
+        if not finding.passed:  # what is known ends here
+            silent = so_far.passed and finding.status is GateStatus.NOT_APPLICABLE
+            where = f"{finding.detail} ({_where(one.case)})"
+            return so_far if silent else replace(finding, detail=where)
+        so_far = finding
+    return so_far
+
+
+def _where(case: CaseRecord) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in case.dims.items())
+    return f"{sizes} in {'/'.join(dict.fromkeys(case.dtypes.values()))}"
+
+
+def _outside(before: Reply, after: Reply, element: Element | None, known: Known) -> Finding:
     """Whether two calls that differ in one element (or in none) show values that no launch made."""
     if not (before.returned and after.returned):
         return not_applicable("it does not return here: other gates judge that")
     if before.watch_full or after.watch_full:
         return inconclusive(UNSEEN)
     try:
-        foreign = foreign_values(before, after, element)
+        foreign = foreign_values(before, after, element, known)
     except UncomparableError as error:
         return inconclusive(str(error))
     return failed(f"something else computes for it: {foreign}") if foreign else passed()
@@ -193,24 +237,41 @@ def _takes_integers(bench: Bench) -> bool:
     return any(item.domain.kind is not DomainKind.REAL for item in bench.contract.inputs)
 
 
-def _single_changes(
-    bench: Bench, case: CaseRecord, base: Sequence[Arg]
-) -> Iterator[tuple[Element, list[Arg]]]:
-    """One element of one input from other data, each input in turn, some of them twice; only
-    changes that the right answer shows. Integers are changed where there is nothing else, for
-    indices and offsets steer what a wrapper does."""
-    fresh, draw = _other(bench, case, "fresh"), Stream(case.seed, "provenance")
-    full = [(n, arg) for n, arg in enumerate(base) if isinstance(arg, torch.Tensor) and arg.numel()]
+def _followable(bench: Bench, args: Sequence[Arg]) -> list[int]:
+    """Inputs to change an element of. Integers are changed where there is nothing else, for indices
+    and offsets steer what a wrapper does."""
+    full = [(n, arg) for n, arg in enumerate(args) if isinstance(arg, torch.Tensor) and arg.numel()]
     real = [place for place, arg in full if arg.is_floating_point()]
-    places = real or [place for place, _ in full if not _ascending(bench, place)]
-    first = int(draw.integers(0, max(len(places), 1), 1)[0])
-    for trial in range(case.params["changes"] if places else 0):
-        place = places[(first + trial) % len(places)]
+    return real or [place for place, _ in full if not _ascending(bench, place)]
+
+
+def _follow(bench: Bench, case: CaseRecord, number: int) -> Followed | None:
+    """An element whose change the right answer shows, and shows as more than that element moved to
+    somewhere, if there is one: which of them an op passes through untouched tells nothing."""
+    base, fresh = bench.args(case), _other(bench, case, "fresh")
+    other = _other(bench, case, "before")
+    draw = Stream(case.seed, f"provenance {number}")
+    places = _followable(bench, base)
+    first, moved = number % max(len(places), 1), None
+    for place in places[first:] + places[:first]:
         for index in draw.integers(0, _tensor(base[place]).numel(), TRIES):
             element, changed = _replaced(base, fresh, place, int(index))
-            if _visible(bench, case, base, changed):
-                yield element, changed
-                break
+            if not _visible(bench, case, base, changed):
+                continue
+            found = Followed(case, other, base, changed, element)
+            if _worked(bench, found):
+                return found
+            moved = moved or found
+    return moved
+
+
+def _worked(bench: Bench, one: Followed) -> bool:
+    """Whether the right answer holds something else than the changed element where it changed."""
+    old, new = bench.golden(one.base), bench.golden(one.changed)
+    if isinstance(old, str) or isinstance(new, str):
+        return False
+    pairs = zip(old, new, strict=True)
+    return any(bool(((a != b) & (b != one.element.new.to(b.dtype))).any()) for a, b in pairs)
 
 
 def _replaced(
@@ -446,24 +507,25 @@ class Honest:
             yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="work")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
-            yield from self._followed(bench, few)
+            elsewhere = self._elsewhere(bench, few)
+            yield bench.case(
+                GateId.HONEST, "provenance", dims=few, check="provenance", elsewhere=elsewhere
+            )
             yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
             yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
             yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")
 
-    def _followed(self, bench: Bench, few: dict[str, int]) -> Iterator[CaseRecord]:
-        """Provenance: thoroughly at one size, then once each at others and in other dtypes, for a
-        kernel may be honest at one of them alone."""
-        yield bench.case(GateId.HONEST, "provenance", dims=few, check="provenance", changes=WATCHES)
-        for label, dims in (("usual", bench.contract.usual_dims()), ("odd", bench.odd_dims())):
-            if dims != few and bench.elements(dims) <= bench.budget:
-                label = f"provenance-{label}-sizes"
-                yield bench.case(GateId.HONEST, label, dims=dims, check="provenance", changes=1)
-        for dtypes in list(bench.contract.dtype_assignments())[1:]:
-            label = "-".join(("provenance", *dtypes.values()))
-            yield bench.case(
-                GateId.HONEST, label, dims=few, dtypes=dtypes, check="provenance", changes=1
-            )
+    def _elsewhere(self, bench: Bench, few: dict[str, int]) -> list[tuple[Any, Any]]:
+        """Other sizes and dtypes at which to follow an element: a kernel may be honest at one of
+        them alone."""
+        usual = bench.contract.usual_dtypes()
+        affordable = [
+            dims
+            for dims in (bench.contract.usual_dims(), bench.odd_dims())
+            if dims != few and bench.elements(dims) <= bench.budget
+        ]
+        others = list(bench.contract.dtype_assignments())[1:]
+        return [(dims, usual) for dims in affordable] + [(few, dtypes) for dtypes in others]
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return CHECKS[case.params["check"]](bench, case, subject)

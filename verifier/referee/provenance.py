@@ -45,7 +45,7 @@ class Element:
                 yield old.view(dtype), new.view(dtype)
 
 
-class _Known:
+class Known:
     """What the launches so far have left behind: the two values at each place where the calls
     differ. One launch that leaves every number there is explains nothing by that."""
 
@@ -80,15 +80,17 @@ class _Known:
         return torch.add(left * one_way, right * other_way)
 
 
-def foreign_values(before: Reply, after: Reply, element: Element | None) -> str | None:
+def foreign_values(
+    before: Reply, after: Reply, element: Element | None, known: Known
+) -> str | None:
     """What one of these two calls computed outside its launches, in words; None if nothing.
 
     ``before`` was called with ``element.old`` and ``after`` with ``element.new``, or both with the
-    same data. Raises UncomparableError.
+    same data. ``known`` is what earlier calls left behind, and learns what these do. Raises
+    UncomparableError.
     """
     if len(before.watched) != len(after.watched):
         raise UncomparableError("how often it launches depends on the values")
-    known = _Known()
     for number, (one, two) in enumerate(zip(before.watched, after.watched, strict=True), start=1):
         for pair in _pairs(one.before, two.before):
             if _foreign(pair, element, known):
@@ -99,6 +101,8 @@ def foreign_values(before: Reply, after: Reply, element: Element | None) -> str 
     for place, pair in enumerate(_pairs(before.outputs, after.outputs)):
         if _foreign(pair, element, known):
             return f"output {place} holds values that no launch left behind"
+    if element:  # a later call may still keep it
+        known.add([(element.old.reshape(1), element.new.reshape(1))])
     return None
 
 
@@ -111,7 +115,7 @@ def _pairs(one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> list[Pai
     return list(zip(one, two, strict=True))
 
 
-def _foreign(pair: Pair, element: Element | None, known: _Known) -> bool:
+def _foreign(pair: Pair, element: Element | None, known: Known) -> bool:
     """Whether the tensors differ in a place that nothing explains."""
     width = element.old.element_size() if element else _WIDEST
     one, two = (_flat(tensor, width) for tensor in pair)
@@ -140,7 +144,7 @@ def _flat(tensor: torch.Tensor, itemsize: int) -> torch.Tensor:
     return flat.view(_WORDS[itemsize])
 
 
-def _foreign_numbers(one: Watched, two: Watched, element: Element | None, known: _Known) -> bool:
+def _foreign_numbers(one: Watched, two: Watched, element: Element | None, known: Known) -> bool:
     """Whether a plain number, a grid or a name depends on the data and was not just read from
     it."""
     if len(one.numbers) != len(two.numbers):
@@ -153,7 +157,7 @@ def _differ(one: float, two: float) -> bool:
     return type(one) is not type(two) or (one != two and not (one != one and two != two))
 
 
-def _foreign_number(one: float, two: float, element: Element | None, known: _Known) -> bool:
+def _foreign_number(one: float, two: float, element: Element | None, known: Known) -> bool:
     whole = isinstance(one, int) and isinstance(two, int)
     if whole and max(abs(one), abs(two)) >= 1 << 63:
         return True

@@ -65,6 +65,12 @@ class Growth:
         return int(greatest)
 
 
+def rehearse() -> None:
+    """What torch imports when operations are first followed (two seconds), imported beforehand."""
+    with _Sizes():
+        torch.ones(1)
+
+
 def measure_growth(contract: Contract, reference: Callable[..., Any]) -> Growth | None:
     """How the reference's tensors grow with the dims; None where it takes other steps at other
     sizes, or refuses these."""

@@ -1,0 +1,106 @@
+"""In the host, on a machine without GPU: Triton's interpreter, adapted once before any kernel is
+imported.
+
+It says plainly what it cannot run, where Triton ends in odd errors; it times nothing; and it
+prepares the language once for each launch, where Triton does so again for each call of a device
+function (more than half of the time of a kernel with a reduction).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.autotuner import Autotuner
+
+from verifier.candidate.unsupported import UnsupportedError
+
+
+def adapt() -> None:
+    """For good, in this process and its children."""
+    Autotuner._bench = _untimed
+    interpreter.InterpretedFunction.run = _LANGUAGE.around(interpreter.InterpretedFunction.run)
+    interpreter._patch_lang = _LANGUAGE.patch
+    _libdevice_refuse()
+
+
+def rehearse() -> None:
+    """One launch, so that what Triton imports and builds at first use is there before the fork."""
+    x = torch.ones(2, 8)
+    _rehearsal[(2,)](x, torch.empty(2), N=8)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _rehearsal(x_ptr: Any, y_ptr: Any, N: tl.constexpr) -> None:
+    row = tl.program_id(0)
+    x = tl.load(x_ptr + row * N + tl.arange(0, N))
+    tl.store(y_ptr + row, tl.sum(tl.exp(x - tl.max(x, axis=0)), axis=0))
+
+
+class _Language:
+    """Remembers for which views of the language Triton has put its own functions in during the
+    launch in progress: they stay until the launch ends."""
+
+    def __init__(self) -> None:
+        self._patch = interpreter._patch_lang
+        self._views: set[frozenset[int]] = set()
+
+    def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(run)
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            self._views.clear()
+            try:
+                return run(*args, **kwargs)
+            finally:
+                self._views.clear()
+
+        return launch
+
+    def patch(self, function: Any) -> Any:
+        """What ``interpreter._patch_lang`` does, or nothing where that is done."""
+        names = function.__globals__.values()
+        view = frozenset(id(value) for value in names if value is tl or value is tl.core)
+        if view in self._views:
+            return interpreter._LangPatchScope()
+        self._views.add(view)
+        return self._patch(function)
+
+
+_LANGUAGE = _Language()
+
+
+def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:
+    """There is nothing to time in the interpreter: the first configuration that is left after
+    pruning is as good as any."""
+    return 0.0
+
+
+def _libdevice_refuse() -> None:
+    """libdevice functions are empty shells in the interpreter: make each say so when it is used."""
+    import triton.language.extra.cuda.libdevice as cuda
+    import triton.language.extra.hip.libdevice as hip
+    import triton.language.extra.libdevice as generic
+
+    for module in (generic, cuda, hip):
+        for name, value in list(vars(module).items()):
+            if callable(value) and not name.startswith("_") and _is_from(value, module):
+                setattr(module, name, _refusal(name, value))
+
+
+def _is_from(value: Any, module: types.ModuleType) -> bool:
+    return getattr(inspect.unwrap(value), "__module__", "") == module.__name__
+
+
+def _refusal(name: str, shell: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(shell)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(f"libdevice.{name} does not exist in Triton's interpreter")
+
+    return refuse
