@@ -158,6 +158,8 @@ class Reply:
     allocations."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
+    tuned: tuple[str, ...] = ()
+    """The configuration that each autotuner launched its kernel with."""
     watched: tuple[Watched, ...] = ()
     """Its launches in order, with ``watch``."""
     watch_full: bool = False

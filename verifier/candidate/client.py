@@ -366,6 +366,7 @@ class Candidate:
             effects=_texts(answer.get("effects", [])),
             ops=_texts(answer.get("ops", [])),
             launches=_texts(answer.get("launches", [])),
+            tuned=_texts(answer.get("tuned", [])),
             latency_s=_seconds(answer.get("latency_s")),
         )
         if kind is not ReplyKind.RETURNED:

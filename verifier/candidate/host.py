@@ -172,7 +172,8 @@ class Host:
         evidence = stage.finish()
         if options.watch and reply["kind"] is ReplyKind.RETURNED:
             reply |= self._watched(evidence.witness)
-        reply |= {"guards": evidence.touched, "ops": evidence.ops, "launches": evidence.launches}
+        reply |= {"guards": evidence.touched, "ops": evidence.ops}
+        reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
 

@@ -21,6 +21,7 @@ class Launches:
 
     def install(self, *, interpreted: bool) -> None:
         """Wrap the launch path for good."""
+        from triton.runtime.autotuner import Autotuner
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
@@ -31,6 +32,7 @@ class Launches:
             interpreter.adapt()
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
+        Autotuner.run = self._wrap_tuner(Autotuner.run)
 
     def _wrap(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
@@ -46,3 +48,14 @@ class Launches:
                 return run(function, *args, **kwargs)
 
         return launch
+
+    def _wrap_tuner(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(run)
+        def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            result = run(tuner, *args, **kwargs)
+            stage = self.stage
+            if stage is not None and len(stage.evidence.tuned) < MAX_NAMES:
+                stage.evidence.tuned.append(str(getattr(tuner, "best_config", "")))
+            return result
+
+        return tuned

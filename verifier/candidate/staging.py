@@ -114,6 +114,7 @@ class Evidence:
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)
+    tuned: list[str] = field(default_factory=list)
     witness: Witness = field(default_factory=Witness)
 
 

@@ -154,21 +154,30 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
     followed = _followed(bench, case)
-    before = _journey(bench, subject, followed, [one.base for one in followed])
+    subject.restart()  # what earlier gates had it keep may be too much to watch
+    before = _journey(subject, followed, [one.base for one in followed])
     if before and any(launch.strays for reply in before for launch in reply.watched):
         return failed("it hands a launch the address of memory that is no tensor's")
     if before and before[0].returned and not (before[0].watched or before[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
     changed = [one.changed for one in followed]
-    after = _journey(bench, subject, followed, changed)
+    _renew(bench, subject)
+    after = _journey(subject, followed, changed)
     finding = _compare(followed, before, after, [one.element for one in followed])
     if not finding.failed:
         return finding
-    again = _journey(bench, subject, followed, changed)
+    _renew(bench, subject)
+    again = _journey(subject, followed, changed)
     unsteady = _compare(followed, after, again, [None] * len(followed))
     if unsteady.passed:
         return finding
     return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
+
+
+def _renew(bench: Bench, subject: Subject) -> None:
+    """A fresh process, but on a GPU, where it would compile, and perhaps tune, all over again."""
+    if bench.mode is DeviceMode.CPU_INTERPRET:
+        subject.restart()
 
 
 def _followed(bench: Bench, case: CaseRecord) -> list[Followed]:
@@ -181,16 +190,11 @@ def _followed(bench: Bench, case: CaseRecord) -> list[Followed]:
 
 
 def _journey(
-    bench: Bench,
-    subject: Subject,
-    followed: Sequence[Followed],
-    data: Sequence[Sequence[Arg]],
+    subject: Subject, followed: Sequence[Followed], data: Sequence[Sequence[Arg]]
 ) -> list[Reply]:
     """A watched call at each size, after one with other data at each, the same each time: so it
-    has tuned itself, what it keeps holds the same, and (in a fresh process, where one is cheap) it
-    has seen nothing like these data before."""
-    if bench.mode is DeviceMode.CPU_INTERPRET:
-        subject.restart()
+    has tuned itself, what it keeps holds the same, and in a fresh process it has seen nothing like
+    these data before."""
     for one in followed:
         subject.call(one.other)
     return [subject.call(args, WATCHED) for args in data]

@@ -63,20 +63,37 @@ def test_declared_nondeterminism_is_judged_by_value_and_said_so() -> None:
 class Spy(InProcess):
     """A kernel that records how it is called; ``worn`` changes its results after a restart."""
 
-    def __init__(self, path: Path, bench: Bench, *, worn: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        bench: Bench,
+        *,
+        worn: bool = False,
+        tuned: Sequence[str] = (),
+        from_call: int = 0,
+    ) -> None:
         super().__init__(path, bench.device)
         self.options: list[CallOptions] = []
         self.restarts = 0
+        self.from_call = from_call
         self.worn = worn
+        self.tuned = tuned  # what an autotuner chose before and after the first restart
 
     def restart(self) -> None:
         super().restart()
         self.restarts += 1
 
+    @property
+    def _late(self) -> bool:
+        """After the first restart; with ``from_call`` from that call on."""
+        return len(self.options) > self.from_call > 0 or bool(self.restarts and not self.from_call)
+
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         self.options.append(options)
         reply = super().call(args, options)
-        if not (self.worn and self.restarts):
+        if self.tuned:
+            reply = replace(reply, tuned=(self.tuned[self._late],))
+        if not (self.worn and self._late):
             return reply
         return replace(reply, outputs=tuple(out.nextafter(out * 2) for out in reply.outputs))
 
@@ -120,3 +137,15 @@ def test_the_interpreter_does_not_claim_to_have_seen_no_race() -> None:
 def test_atomics_race_on_a_gpu(sandbox: Sandbox) -> None:
     judged = judge_kernel(GATE, sandbox, HERE / "kernels" / "race.py")
     assert judged.status is GateStatus.FAIL, judged.explain()
+
+
+def test_two_processes_may_tune_themselves_differently() -> None:
+    bench = make_bench("row_softmax")
+    spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"))
+    assert GATE.judge(bench, _repeat(bench), spy).passed
+
+
+def test_a_process_may_not_tune_itself_anew() -> None:
+    bench = make_bench("row_softmax")
+    spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"), from_call=3)
+    assert GATE.judge(bench, _repeat(bench), spy).failed

@@ -228,7 +228,9 @@ def test_ablation_leaves_the_launches_out(load: Load) -> None:
 def test_an_autotuned_kernel_runs_in_the_interpreter(load: Load) -> None:
     tuned = b"@triton.autotune([triton.Config({'BLOCK': b}) for b in (16, 32)], key=['n'])\n"
     source = TRITON.replace(b"@triton.jit\n", tuned + b"@triton.jit\n").replace(b", BLOCK=16", b"")
-    assert load(source).call([torch.ones(8)]).outputs[0].tolist() == [2] * 8
+    reply = load(source).call([torch.ones(8)])
+    assert reply.outputs[0].tolist() == [2] * 8
+    assert [choice.partition(",")[0] for choice in reply.tuned] == ["BLOCK: 16"]
 
 
 def test_load_keeps_a_core_busy_only_during_the_call(sandbox: Sandbox, load: Load) -> None:
