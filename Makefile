@@ -10,7 +10,7 @@ TEST_ENV := DJANGO_SETTINGS_MODULE=kernelhub.settings.test
 OFFLINE_ENV := DJANGO_SETTINGS_MODULE=kernelhub.settings.offline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt perf lock clean
+.PHONY: help setup run test check fmt perf sweep lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
@@ -44,6 +44,10 @@ fmt: ## Format the code and repair what lint can repair
 perf: ## Start a private hub and print start times, memory and verification times
 	@$(SETUP)
 	@exec $(BIN)/python -m tests.perf.report $(ARGS)
+
+sweep: ## Judge every kernel whose truth is known, on this device (ARGS="--workers 8 --only softmax")
+	@$(SETUP)
+	@exec $(BIN)/python -m tests.perf.sweep $(ARGS)
 
 lock: ## Write constraints.txt anew from pyproject.toml, newest versions first
 	@$(SETUP) --lock

@@ -5,30 +5,21 @@ This is measured through the real pipeline and sandbox, not declared: every file
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.gates.caged import ROOT, task_folder
 from verifier.pipeline import GATES
 from verifier.records import GateId, GateStatus, Outcome, Verdict
 from verifier.session import Job, Session
 
-ROOT = Path(__file__).resolve().parents[2]
-TASK_LINE = re.compile(r"#\s*task:\s*(\S+)")
 SEED = 20261130
 
 
 def kernels(gate: GateId, role: str) -> list[Path]:
     return sorted((ROOT / f"tests/gates/g{gate.number:02d}").glob(f"{role}*.py"))
-
-
-def task_of(kernel: Path) -> Path:
-    first = kernel.read_text(encoding="utf-8").splitlines()[0]
-    found = TASK_LINE.match(first)
-    assert found, f"{kernel.name} must begin with '# task: <folder>'"
-    return ROOT / found[1]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +30,7 @@ def session() -> Iterator[Session]:
 
 def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
     asked = gates or tuple(GateId)
-    return session.judge(Job(task_of(kernel), kernel, seed=SEED, gates=asked, timed=False))
+    return session.judge(Job(task_folder(kernel), kernel, seed=SEED, gates=asked, timed=False))
 
 
 def all_kernels(role: str) -> list[tuple[GateId, Path]]:
