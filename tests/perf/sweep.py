@@ -1,7 +1,7 @@
 """``make sweep``: every kernel whose truth is known, through all twelve gates, on this device.
 
-Judged are the fuzz-oracle corpus and each gate's violators and twins, several at once. Prints a line
-for each kernel and a summary; exits 1 when an honest kernel is not accepted or a wrong one is.
+Judged are the fuzz-oracle corpus and each gate's violators and twins, several at once. Prints a
+line for each kernel and a summary; exits 1 when an honest kernel is not accepted or a wrong one is.
 """
 
 from __future__ import annotations
