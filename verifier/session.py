@@ -92,7 +92,11 @@ class Session:
         rehearsal.start()  # while the forkserver imports, this process would only wait
         self.sandbox = self._stack.enter_context(
             Sandbox.open(
-                mode=self.mode, device=str(self.device), limits=limits or Limits(), unsafe=unsafe
+                mode=self.mode,
+                device=str(self.device),
+                limits=limits or Limits(),
+                unsafe=unsafe,
+                compiler=True,
             )
         )
         self.environment: Environment = read_environment(

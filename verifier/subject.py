@@ -78,6 +78,8 @@ class CallOptions:
     """After the call, read the outputs of the call before it once more."""
     watch: bool = False
     """Keep copies of what each launch was handed and of what it left (for small data)."""
+    compile: bool = False
+    """On a machine without GPU: compile each launch for one, and run none."""
     timeout_s: float | None = None
     """Wall limit of this call; None takes the limit of the sandbox."""
 
@@ -160,6 +162,8 @@ class Reply:
     """Names of the kernels that it launched, with ``trace``."""
     tuned: tuple[str, ...] = ()
     """The configuration that each autotuner launched its kernel with."""
+    refused: tuple[str, ...] = ()
+    """The launches that Triton's compiler refused, and why, with ``compile``."""
     watched: tuple[Watched, ...] = ()
     """Its launches in order, with ``watch``."""
     watch_full: bool = False

@@ -14,5 +14,5 @@ from verifier.records import DeviceMode
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
     mode = DeviceMode.CUDA if CUDA else DeviceMode.CPU_INTERPRET
-    with Sandbox.open(mode=mode, device=str(device())) as opened:
+    with Sandbox.open(mode=mode, device=str(device()), compiler=True) as opened:
         yield opened

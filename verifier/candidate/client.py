@@ -27,6 +27,7 @@ from verifier.candidate.channel import (
     DeadlineError,
     ProtocolError,
 )
+from verifier.candidate.engine import Engine
 from verifier.candidate.gpu import Gpu, gpu_find
 from verifier.candidate.limits import MIB, Limits
 from verifier.candidate.log import LogPipe
@@ -59,11 +60,14 @@ _DEFAULT: Final = CallOptions()
 class Sandbox:
     """One isolation mechanism, one warm forkserver, many kernels. Use it as a context manager."""
 
-    def __init__(self, plan: Plan, limits: Limits, gpu: Gpu | None) -> None:
+    def __init__(self, plan: Plan, limits: Limits, gpu: Gpu | None, engine: Engine) -> None:
         self.limits = limits
         self.plan = plan
-        self.cuda = gpu is not None
+        self.engine = engine
+        self.cuda = engine is Engine.GPU
         self.description = ""
+        self.compiler: Sandbox | None = None
+        """Compiles launches for a GPU, where there is none to run them on."""
         self._gpu = gpu
         self._server: Server | None = None
         self._restarts_left = 1
@@ -77,18 +81,23 @@ class Sandbox:
         device: str,
         limits: Limits | None = None,
         unsafe: bool = False,
+        compiler: bool = False,
         only: Callable[[Plan], bool] = lambda plan: True,
     ) -> Self:
-        """Start the strongest mechanism that works here (among those that ``only`` admits).
+        """Start the strongest mechanism that works here (among those that ``only`` admits); with
+        ``compiler``, on a machine without GPU, Triton's compiler too in a sandbox of its own.
 
         Raises InfrastructureError, with what was tried, if nothing isolates and not ``unsafe``.
         """
         gpu = gpu_find(device) if mode is DeviceMode.CUDA else None
+        engine = Engine.GPU if gpu else Engine.INTERPRETER
         tried = []
         for plan in filter(only, outer.plans(unsafe=unsafe)):
-            sandbox = cls(plan, limits or Limits(), gpu)
+            sandbox = cls(plan, limits or Limits(), gpu, engine)
+            if compiler and not gpu:
+                sandbox.compiler = cls(plan, sandbox.limits, None, Engine.COMPILER)
             try:
-                sandbox._start()
+                sandbox._open()
             except InfrastructureError as error:
                 tried.append(f"{plan.name}: {error}")
             else:
@@ -98,11 +107,22 @@ class Sandbox:
             f"namespaces, or pass --unsafe-no-sandbox). Tried: {'; '.join(tried) or 'nothing'}"
         )
 
-    def _start(self) -> Server:
-        server = Server(self.plan, self.limits, self._gpu)
+    def _open(self) -> None:
+        """Start, and wait until it is warm; the compiler need not be ready yet."""
         try:
-            self.description = server.probe(self.limits, cuda=self.cuda)
-            server.warm(self.limits, cuda=self.cuda)
+            server = self._start()
+            if self.compiler:
+                self.compiler._start()
+            server.probe(self.limits)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> Server:
+        server = Server(self.plan, self.limits, self._gpu, self.engine)
+        try:
+            self.description = server.probe(self.limits)
+            server.warm(self.limits)
         except BaseException:
             server.close()
             raise
@@ -151,6 +171,8 @@ class Sandbox:
     def close(self) -> None:
         """End the forkserver and every candidate in it."""
         self._closed = True
+        if self.compiler is not None:
+            self.compiler.close()
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -197,7 +219,8 @@ class Candidate:
         self._process: _Process | None = None
         self._refused: Reply | None = None
         self._deaths = 0
-        self.compile_info: Mapping[str, Any] | None = None
+        self._twin: Candidate | None = None
+        """The same kernel with the compiler, once it was asked for."""
 
     @property
     def name(self) -> str:
@@ -215,11 +238,21 @@ class Candidate:
 
     def call(self, args: Sequence[Arg], options: CallOptions = _DEFAULT) -> Reply:
         """See Subject.call. Raises InfrastructureError only."""
+        if options.compile:
+            return self._compile(args, replace(options, compile=False))
         try:
             return self._call(args, options)
         except ServerGoneError:  # replaced by now, if it could be
             self._forget()
             return self._call(args, options)
+
+    def _compile(self, args: Sequence[Arg], options: CallOptions) -> Reply:
+        compiler = self._sandbox.compiler
+        if compiler is None:
+            return Reply(ReplyKind.UNSUPPORTED, "there is no compiler beside this sandbox")
+        if self._twin is None:
+            self._twin = Candidate(compiler, self._source, self._entry, self._convention, self._env)
+        return self._twin.call(args, options)
 
     def restart(self) -> None:
         """The next call runs in a fresh process."""
@@ -229,6 +262,8 @@ class Candidate:
 
     def close(self) -> None:
         """End the process, if any, and release all shared memory. May be called twice."""
+        if self._twin is not None:
+            self._twin.close()
         try:
             self._end(grace=False)
         except ServerGoneError:
@@ -303,7 +338,7 @@ class Candidate:
     def _timeout_s(self, process: _Process, options: CallOptions) -> float:
         if options.timeout_s is not None:
             return options.timeout_s
-        compiling = self._sandbox.cuda and process.calls == 0
+        compiling = self._sandbox.engine is not Engine.INTERPRETER and process.calls == 0
         return max(self._limits.call_s, self._limits.load_s) if compiling else self._limits.call_s
 
     def _concluded(self, reply: Reply) -> Reply:
@@ -367,6 +402,7 @@ class Candidate:
             ops=_texts(answer.get("ops", [])),
             launches=_texts(answer.get("launches", [])),
             tuned=_texts(answer.get("tuned", [])),
+            refused=_texts(answer.get("refused", [])),
             latency_s=_seconds(answer.get("latency_s")),
         )
         if kind is not ReplyKind.RETURNED:
@@ -409,7 +445,7 @@ class Candidate:
     def _spawn(self) -> _Process:
         sandbox, slot = self._sandbox, next(outer.numbers)
         cage = sandbox.plan.cage(slot, self._limits, cuda=sandbox.cuda)
-        wire = outer.limits_wire(self._limits, cuda=sandbox.cuda)
+        wire = outer.limits_wire(self._limits, sandbox.engine)
         body = {"slot": slot, "cage": cage.to_json(), "limits": wire}
         ours, theirs = socket.socketpair()
         channel = Channel(ours)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from verifier.candidate import isolation, landlock, processes, seccomp, syscalls
 from verifier.candidate.channel import Channel, ChannelClosedError, DeadlineError, Message
+from verifier.candidate.engine import Engine
 from verifier.candidate.isolation import Cage, Nesting
 
 _WATCH_S: Final = 0.1
@@ -104,7 +105,7 @@ class Forkserver:
         """Import everything that a candidate needs, so that forks are cheap."""
         from verifier.candidate import host
 
-        host.warm(cuda=bool(message.body["cuda"]), threads=int(message.body["threads"]))
+        host.warm(engine=Engine(message.body["engine"]), threads=int(message.body["threads"]))
         self._host = host.run
         gc.collect()
         gc.freeze()

@@ -21,6 +21,7 @@ import torch
 from verifier.candidate import effects
 from verifier.candidate.arena import map_bytes
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
+from verifier.candidate.engine import Engine
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.replies import OutputRegion, failure_classify, output_info
@@ -49,7 +50,7 @@ CHANNEL_LOST: Final = 81
 """Exit status of a host that can no longer speak to the referee."""
 
 
-def warm(*, cuda: bool, threads: int) -> None:
+def warm(*, engine: Engine, threads: int) -> None:
     """In the forkserver: import and exercise what every host needs, without touching a device."""
     import torch._dynamo
     import triton.experimental.gluon
@@ -58,8 +59,8 @@ def warm(*, cuda: bool, threads: int) -> None:
     import triton.tools.tensor_descriptor  # noqa: F401
 
     torch.set_num_threads(threads)
-    _LAUNCHES.install(interpreted=not cuda)
-    if not cuda:
+    _LAUNCHES.install(engine)
+    if engine is not Engine.GPU:
         _rehearse()
     ops_remember()
     triton_remember()
@@ -68,12 +69,12 @@ def warm(*, cuda: bool, threads: int) -> None:
 
 def _rehearse() -> None:
     """One call and one launch, so that lazy imports happen before the fork."""
-    from verifier.candidate import interpreter
+    from verifier.candidate.rehearsal import rehearse
 
     options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False)
     with Stage(options) as stage:
         torch.empty(8).copy_(torch.arange(8.0)).add_(1)
-        interpreter.rehearse()
+        rehearse()
     stage.finish()
     effects.state_take()
     np.matmul(np.ones((4, 4)), np.ones((4, 4)))
@@ -174,6 +175,7 @@ class Host:
             reply |= self._watched(evidence.witness)
         reply |= {"guards": evidence.touched, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
+        reply |= {"refused": evidence.refused}
         reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
 

@@ -1,9 +1,9 @@
 """In the host, on a machine without GPU: Triton's interpreter, adapted once before any kernel is
 imported.
 
-It says plainly what it cannot run, where Triton ends in odd errors; it times nothing; and it
-prepares the language once for each launch, where Triton does so again for each call of a device
-function (more than half of the time of a kernel with a reduction).
+It says plainly what it cannot run, where Triton ends in odd errors, and it prepares the language
+once for each launch, where Triton does so again for each call of a device function (more than half
+of the time of a kernel with a reduction).
 """
 
 from __future__ import annotations
@@ -14,34 +14,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import torch
-import triton
 import triton.language as tl
 from triton.runtime import interpreter
-from triton.runtime.autotuner import Autotuner
 
-from verifier.candidate.unsupported import UnsupportedError
+from verifier.candidate.errors import UnsupportedError
 
 
 def adapt() -> None:
     """For good, in this process and its children."""
-    Autotuner._bench = _untimed
     interpreter.InterpretedFunction.run = _LANGUAGE.around(interpreter.InterpretedFunction.run)
     interpreter._patch_lang = _LANGUAGE.patch
     _libdevice_refuse()
-
-
-def rehearse() -> None:
-    """One launch, so that what Triton imports and builds at first use is there before the fork."""
-    x = torch.ones(2, 8)
-    _rehearsal[(2,)](x, torch.empty(2), N=8)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _rehearsal(x_ptr: Any, y_ptr: Any, N: tl.constexpr) -> None:
-    row = tl.program_id(0)
-    x = tl.load(x_ptr + row * N + tl.arange(0, N))
-    tl.store(y_ptr + row, tl.sum(tl.exp(x - tl.max(x, axis=0)), axis=0))
 
 
 class _Language:
@@ -74,12 +57,6 @@ class _Language:
 
 
 _LANGUAGE = _Language()
-
-
-def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:
-    """There is nothing to time in the interpreter: the first configuration that is left after
-    pruning is as good as any."""
-    return 0.0
 
 
 def _libdevice_refuse() -> None:

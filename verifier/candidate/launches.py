@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from verifier.candidate.engine import Engine
+from verifier.candidate.errors import RefusedError
 from verifier.candidate.staging import MAX_NAMES, Stage
 
 
@@ -19,17 +21,16 @@ class Launches:
         self.stage: Stage | None = None
         self._interpreted = False
 
-    def install(self, *, interpreted: bool) -> None:
+    def install(self, engine: Engine) -> None:
         """Wrap the launch path for good."""
         from triton.runtime.autotuner import Autotuner
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
-        self._interpreted = interpreted
-        if interpreted:
-            from verifier.candidate import interpreter
-
-            interpreter.adapt()
+        self._interpreted = engine is Engine.INTERPRETER
+        if engine is not Engine.GPU:
+            _adapt(engine)
+            Autotuner._bench = _untimed
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
         Autotuner.run = self._wrap_tuner(Autotuner.run)
@@ -40,12 +41,17 @@ class Launches:
             stage = self.stage
             if stage is None or kwargs.get("warmup"):
                 return run(function, *args, **kwargs)
+            name = str(getattr(function, "__name__", function))
             if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
-                stage.evidence.launches.append(str(getattr(function, "__name__", function)))
+                stage.evidence.launches.append(name)
             if stage.options.ablate:
                 return None
             with stage.paused(noting=self._interpreted), stage.launched(function, args, kwargs):
-                return run(function, *args, **kwargs)
+                try:
+                    return run(function, *args, **kwargs)
+                except RefusedError as error:
+                    stage.evidence.refused.append(f"{name}: {error}")
+                    raise
 
         return launch
 
@@ -59,3 +65,21 @@ class Launches:
             return result
 
         return tuned
+
+
+def _adapt(engine: Engine) -> None:
+    """Triton itself, where it runs nothing on a GPU."""
+    if engine is Engine.INTERPRETER:
+        from verifier.candidate import interpreter
+
+        interpreter.adapt()
+    else:
+        from verifier.candidate import compiler
+
+        compiler.adapt()
+
+
+def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:
+    """There is nothing to time without a GPU: the first configuration that is left after pruning
+    is as good as any."""
+    return 0.0

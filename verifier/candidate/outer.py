@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from verifier.candidate import landlock
+from verifier.candidate.engine import Engine
 from verifier.candidate.gpu import Gpu
 from verifier.candidate.isolation import SCRATCH, Cage, Nesting
 from verifier.candidate.limits import GIB, Limits
@@ -32,8 +33,8 @@ _FIRST_UID: Final = 60_000
 _UIDS: Final = 5_000
 _KEPT_ARENAS: Final = 4
 """Arenas that a host keeps mapped, most of them empty."""
-_CUDA_MEMORY: Final = 24 * GIB
-_CUDA_PROCESSES: Final = 1024
+_COMPILING_MEMORY: Final = 24 * GIB
+_COMPILING_PROCESSES: Final = 1024
 _BOOT: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from verifier.candidate.forkserver import main; main(int(sys.argv[2]))"
@@ -130,16 +131,18 @@ def _has_gpu() -> bool:
     return Path("/dev/nvidiactl").exists()
 
 
-def command(plan: Plan, control_fd: int, limits: Limits, gpu: Gpu | None) -> list[str]:
+def command(
+    plan: Plan, control_fd: int, limits: Limits, gpu: Gpu | None, engine: Engine
+) -> list[str]:
     """The command line that starts the forkserver under ``plan``."""
     root = _APP if plan.bubblewrap else str(_PACKAGE.parent)
     python = [sys.executable, "-I", "-B", "-c", _BOOT, root, str(control_fd)]
     if plan.bubblewrap is None:
         return python
-    return [plan.bubblewrap, *_arguments(plan, limits, gpu), "--", *python]
+    return [plan.bubblewrap, *_arguments(plan, limits, gpu, engine), "--", *python]
 
 
-def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
+def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None, engine: Engine) -> Iterator[str]:
     # No --die-with-parent: that is tied to the thread which started us. The forkserver ends when
     # its control channel closes, which happens however the referee ends.
     # As pid 1 it takes everything in its namespace along when it ends.
@@ -161,7 +164,7 @@ def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None) -> Iterator[str]:
     yield from ("--remount-ro", "/", "--chdir", "/")
     yield from ("--remount-ro", "/dev") if plan.nesting is not Nesting.NONE else ()
     yield "--clearenv"
-    for name, value in environment(limits, gpu).items():
+    for name, value in environment(limits, gpu, engine).items():
         yield from ("--setenv", name, value)
 
 
@@ -193,7 +196,7 @@ def _devices(gpu: Gpu | None) -> Iterator[str]:
         yield from ("--ro-bind", "/sys", "/sys")
 
 
-def environment(limits: Limits, gpu: Gpu | None) -> dict[str, str]:
+def environment(limits: Limits, gpu: Gpu | None, engine: Engine) -> dict[str, str]:
     """The whole environment of the forkserver; nothing of ours leaks into it."""
     base = {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
@@ -207,15 +210,16 @@ def environment(limits: Limits, gpu: Gpu | None) -> dict[str, str]:
         "MKL_NUM_THREADS": str(limits.threads),
         "MALLOC_ARENA_MAX": "2",
     }
-    return base | (gpu.environment if gpu else {"TRITON_INTERPRET": "1"})
+    base |= gpu.environment if gpu else {}
+    return base | ({"TRITON_INTERPRET": "1"} if engine is Engine.INTERPRETER else {})
 
 
-def limits_wire(limits: Limits, *, cuda: bool) -> dict[str, float]:
+def limits_wire(limits: Limits, engine: Engine) -> dict[str, float]:
     """Limits as the forkserver enforces them."""
     wire: dict[str, Any] = limits.to_json()
-    if cuda:  # compilers and the driver need more than a kernel does
-        wire["memory_bytes"] = max(limits.memory_bytes, _CUDA_MEMORY)
-        wire["processes"] = max(limits.processes, _CUDA_PROCESSES)
+    if engine is not Engine.INTERPRETER:  # compilers and the driver need more than a kernel does
+        wire["memory_bytes"] = max(limits.memory_bytes, _COMPILING_MEMORY)
+        wire["processes"] = max(limits.processes, _COMPILING_PROCESSES)
     private = wire["memory_bytes"] + 2 * limits.output_bytes
     wire["address_bytes"] = private + _KEPT_ARENAS * limits.shared_bytes
     wire["resident_bytes"] = private + limits.shared_bytes

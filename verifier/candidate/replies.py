@@ -13,7 +13,7 @@ import triton.language
 
 from verifier.candidate.arena import ALIGN_BYTES, MAX_OUTPUTS, round_up
 from verifier.candidate.dtypes import NAMES
-from verifier.candidate.unsupported import UnsupportedError
+from verifier.candidate.errors import UnsupportedError
 from verifier.conventions.function import EntryError, OutputError
 from verifier.subject import ReplyKind
 

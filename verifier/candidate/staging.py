@@ -115,6 +115,7 @@ class Evidence:
     ops: list[str] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     witness: Witness = field(default_factory=Witness)
 
 

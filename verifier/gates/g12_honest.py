@@ -119,6 +119,18 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
             return not_applicable("launches of CUDA sources need a profiler, which was not tried")
 
 
+def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """Triton's compiler takes what it launches; its interpreter runs any Python in a kernel."""
+    options = CallOptions(compile=True, trace=True, poison=Poison.BIG)
+    reply = subject.call(bench.args(case), options)
+    if reply.refused and not (reply.returned and len(reply.launches) > len(reply.refused)):
+        return failed(f"Triton's compiler refuses {reply.refused[0]}")
+    if reply.returned and reply.launches:
+        return passed("Triton's compiler takes it")
+    reason = reply.detail or "it launches nothing"
+    return not_applicable(f"nothing that could be compiled was seen: {reason}")
+
+
 def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """With its launches switched off, the right answer does not appear."""
     if bench.contract.behaviour.library_calls:
@@ -484,7 +496,8 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
-    check.__name__: check for check in (work, ablation, provenance, memory, repeats, stream)
+    check.__name__: check
+    for check in (work, compiles, ablation, provenance, memory, repeats, stream)
 }
 
 
@@ -509,6 +522,10 @@ class Honest:
         for dtypes in list(bench.contract.dtype_assignments())[1:]:
             label = "-".join(("work", *dtypes.values()))
             yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="work")
+        if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.TRITON:
+            for dtypes in bench.contract.dtype_assignments():
+                label = "-".join(("compiles", *dtypes.values()))
+                yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="compiles")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
             elsewhere = self._elsewhere(bench, few)

@@ -29,6 +29,8 @@ VIOLATORS = {
     "violator_numpy_passed_on": "handed values that no launch computed",
     "violator_unseen_torch": "handed values that no launch computed",
     "violator_patches": "patched torch.allclose",
+    "violator_python_inside": "Triton's compiler refuses softmax_kernel",
+    "violator_global_number": "Cannot access global variable LOWEST",
 }
 HOSTILE = {
     "hostile_subclass": "tensor subclass",
@@ -49,6 +51,7 @@ HOSTILE = {
 there too, rejects it."""
 TWINS = [
     "twin",
+    "twin_constexpr",
     "twin_custom_op",
     "twin_last_block",
     "twin_numpy",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from verifier.subject import (
     InfrastructureError,
     Placement,
     Poison,
+    Reply,
     ReplyKind,
     Subject,
 )
@@ -41,6 +43,29 @@ def double(x, y, n, BLOCK: tl.constexpr):
 def run(x):
     y = torch.empty_like(x)
     double[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return y
+"""
+
+TUNED = TRITON.replace(
+    b"@triton.jit\n",
+    b"@triton.autotune([triton.Config({'BLOCK': b}) for b in (16, 32)], key=['n'])\n@triton.jit\n",
+).replace(b", BLOCK=16", b"")
+GREEDY = b"""
+import torch, triton, triton.language as tl
+
+@triton.jit
+def power(x, y, steps, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros((N, N), dtype=tl.float32)
+    for step in range(steps):
+        a = tl.load(x + step * N * N + at)
+        b = tl.load(x + (step + 1) * N * N + at)
+        total = tl.dot(a, b, total)
+    tl.store(y + at, total)
+
+def run(x):
+    x, y = torch.ones(9, 64, 64).half(), torch.empty(64, 64)
+    power[(1,)](x, y, 8, N=64, num_stages=32)
     return y
 """
 
@@ -226,9 +251,7 @@ def test_ablation_leaves_the_launches_out(load: Load) -> None:
 
 
 def test_an_autotuned_kernel_runs_in_the_interpreter(load: Load) -> None:
-    tuned = b"@triton.autotune([triton.Config({'BLOCK': b}) for b in (16, 32)], key=['n'])\n"
-    source = TRITON.replace(b"@triton.jit\n", tuned + b"@triton.jit\n").replace(b", BLOCK=16", b"")
-    reply = load(source).call([torch.ones(8)])
+    reply = load(TUNED).call([torch.ones(8)])
     assert reply.outputs[0].tolist() == [2] * 8
     assert [choice.partition(",")[0] for choice in reply.tuned] == ["BLOCK: 16"]
 
@@ -455,3 +478,59 @@ def test_a_plan_that_cannot_work_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(outer, "plans", with_a_broken_one)
     with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=LIMITS) as opened:
         assert opened.plan == real[0]
+
+
+@pytest.fixture(scope="module")
+def compiling() -> Iterator[Sandbox]:
+    with Sandbox.open(
+        mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=LIMITS, compiler=True
+    ) as opened:
+        yield opened
+
+
+def compiled(sandbox: Sandbox, source: bytes) -> Reply:
+    candidate = sandbox.load(source=source, entry="run")
+    try:
+        return candidate.call([torch.ones(8)], CallOptions(compile=True, trace=True))
+    finally:
+        candidate.close()
+
+
+def test_a_launch_is_compiled_and_not_run(compiling: Sandbox) -> None:
+    reply = compiled(compiling, TRITON)
+    assert reply.returned
+    assert reply.launches == ("double",)
+    assert reply.refused == ()
+    assert reply.outputs[0].isnan().all()
+
+
+def test_an_autotuned_kernel_is_compiled(compiling: Sandbox) -> None:
+    assert compiled(compiling, TUNED).refused == ()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [
+        (b"* 2", b"* FACTOR", "Cannot access global variable FACTOR"),
+        (b"BLOCK=16", b"BLOCK=24", "power of 2"),
+        (b"* 2", b"* torch.abs(at)", "abs"),
+    ],
+)
+def test_what_the_compiler_refuses_is_told(
+    compiling: Sandbox, right: bytes, wrong: bytes, why: str
+) -> None:
+    reply = compiled(compiling, b"FACTOR = 2\n" + TRITON.replace(right, wrong))
+    assert not reply.returned
+    assert len(reply.refused) == 1
+    assert reply.refused[0].startswith("double: ")
+    assert why in reply.refused[0]
+
+
+def test_more_shared_memory_than_a_block_has_is_refused(compiling: Sandbox) -> None:
+    reply = compiled(compiling, GREEDY)
+    assert "bytes of shared memory" in reply.refused[0], reply
+
+
+def test_a_sandbox_without_a_compiler_says_so(load: Load) -> None:
+    reply = load(TRITON).call([torch.ones(8)], CallOptions(compile=True))
+    assert reply.kind is ReplyKind.UNSUPPORTED
