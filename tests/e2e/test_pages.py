@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,6 +17,8 @@ from kernelhub.core import services
 from kernelhub.core.models import Run
 from tests.e2e.conftest import Hub
 from tests.web import samples
+from verifier import records
+from verifier.records import GateId
 
 pytestmark = pytest.mark.browser
 IMAGES = Path(__file__).parents[2] / "docs/img"
@@ -65,6 +68,54 @@ async def test_no_page_is_wider_than_a_phone(hub: Hub, browser_page: Page) -> No
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
         assert wide <= 0, path
+
+
+def run_with_wide_values() -> Run:
+    """A run whose counterexample has more digits than any screen is wide."""
+    node, task = samples.node_online(), samples.suite_load()[-1]
+    run = services.run_enqueue(task=task, kernel=samples.kernel_of(task, "wide_values"))
+    values = tuple(f"-0.0258896763754{n:03}" for n in range(12))
+    example = replace(
+        samples.counterexample(GateId.ACCUMULATION, 7),
+        slices=tuple(
+            records.TensorSlice(name, (2, 309), "float64", (0, 0), values)
+            for name in ("expected", "got")
+        ),
+    )
+    gates = tuple(
+        replace(gate, counterexample=example) if gate.counterexample else gate
+        for gate in samples.gate_results((GateId.ACCUMULATION,))
+    )
+    return samples.run_judge(run, node, gates)
+
+
+WIDER_THAN_ITS_PLACE = """() => [...document.querySelectorAll("main *")].filter((one) => {
+  if (one.closest(".wide-table, .source, .log, .chart, pre, svg")) return false;
+  return one.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
+}).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+async def test_a_wide_table_scrolls_within_itself_and_says_so(
+    hub: Hub, browser_page: Page, width: int
+) -> None:
+    page = browser_page
+    run = await hub.do(run_with_wide_values)
+    await page.set_viewport_size({"width": width, "height": 740})
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    box = page.locator(".wide-table:has(.values)")
+    await expect(box).to_have_attribute("data-more", "")
+    await expect(box).to_have_attribute(
+        "aria-label", "Values around the first offending index, scrolls sideways"
+    )
+    await box.focus()
+    last = box.locator("td").last
+    for _ in range(60):
+        await page.keyboard.press("ArrowRight")
+    await expect(box).not_to_have_attribute("data-more", "")
+    await expect(last).to_be_in_viewport(ratio=1)
+    await expect(box.locator("tbody th").last).to_be_in_viewport(ratio=1)
+    assert await page.evaluate(WIDER_THAN_ITS_PLACE) == []
 
 
 async def test_charts_are_drawn_in_the_colours_of_the_theme(hub: Hub, browser_page: Page) -> None:

@@ -79,6 +79,14 @@ def test_no_page_points_to_another_host(client: Client, illusion: Run) -> None:
         assert not re.findall(r'(?:src|href|action)="(?:https?:)?//[^"]*', text_of(client, path))
 
 
+def test_every_table_scrolls_within_itself(client: Client, illusion: Run) -> None:
+    """The table of keys aside, which is a dialog's; source has a box of its own."""
+    for path in every_path(illusion):
+        html = text_of(client, path).partition('<dialog id="help"')[0]
+        for table in re.finditer(r"<table (?!class=\"sourcetable)|<table>", html):
+            assert html[: table.start()].rstrip().endswith('<div class="wide-table">'), path
+
+
 def test_ids_are_unique_and_labels_meet_their_fields(client: Client, illusion: Run) -> None:
     for path in every_path(illusion):
         html = text_of(client, path)
