@@ -276,6 +276,32 @@ async def test_the_overview_follows_what_happens(hub: Hub, browser_page: Page) -
     await expect(page.locator(f"#run-{queued.pk}")).to_contain_text("cancelled")
 
 
+async def test_the_runs_follow_what_happens_but_not_under_the_pointer(
+    hub: Hub, browser_page: Page
+) -> None:
+    page, names = browser_page, browser_page.locator("a[data-row]")
+    await hub.do(samples.world_seed)
+    queued = await hub.do(Run.objects.get, status="queued")
+    other = await hub.do(run_waiting, "waits_too")
+    node = await hub.do(samples.node_online)
+    await page.goto(f"{hub.url}/runs/")
+    await expect(page.locator("#live")).to_have_text("live")
+    await page.locator(".runs tbody tr").nth(5).hover()
+    before = await names.all_inner_texts()
+    await hub.do(samples.run_lease, queued, node)
+    await expect(page.locator("#runs-lede")).to_contain_text("1 waiting; 1 running")
+    assert await names.all_inner_texts() == before
+    await page.mouse.move(5, 5)
+    await hub.do(samples.run_lease, other, node)
+    await expect(names.first).to_have_text("waits_too")
+    await expect(page.locator(".runs tbody tr").nth(1)).to_have_id(f"run-{queued.pk}")
+
+
+def run_waiting(label: str) -> Run:
+    task = samples.suite_load()[-1]
+    return services.run_enqueue(task=task, kernel=samples.kernel_of(task, label))
+
+
 async def test_reduced_motion_stops_every_animation(hub: Hub, browser_page: Page) -> None:
     await hub.do(samples.world_seed)
     await browser_page.emulate_media(reduced_motion="reduce")
