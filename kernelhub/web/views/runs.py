@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
 from django.utils.datastructures import MultiValueDict
 from django.views.decorators.http import require_GET
 
@@ -27,7 +28,6 @@ from kernelhub.core.selectors import (
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES
-from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.text import spreadsheet_safe, strip_control
@@ -142,7 +142,7 @@ def runs_page(request: HttpRequest) -> HttpResponseBase:
         "whole": ask.order is RunOrder.ACTIVITY and not request.GET.get("cursor"),
         **_links(ask, found, on_first=not request.GET.get("cursor")),
     }
-    return page(request, "web/runs.html", context)
+    return render(request, "web/runs.html", context)
 
 
 def _page(ask: Asked, cursor: str) -> tuple[RunPage, str]:
