@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kernelhub.programs import BIN
+
 REPO: Final = Path(__file__).resolve().parents[1]
 
 PASSED_ON: Final = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"})
@@ -44,7 +46,7 @@ class AgentConfig:
         if not token:
             raise ConfigError(
                 "KERNELHUB_NODE_TOKEN is not set; "
-                "`.venv/bin/python manage.py node_create NAME` makes one."
+                f"`{BIN}/python manage.py node_create NAME` makes one."
             )
         var = Path(environ.get("KERNELHUB_VAR", "") or REPO / "var")
         return cls(

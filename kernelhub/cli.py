@@ -26,10 +26,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from kernelhub.programs import BIN
 from verifier.records import GateId, GateStatus, Outcome
-
-BIN: Final = ".venv/bin"
-"""Where our commands lie, seen from the repository's root."""
 
 POLL_S: Final = 25
 """How long the hub may hold an answer back while nothing happens."""

@@ -77,3 +77,11 @@ def requirement_name(line: str) -> str:
 
 def canonical(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
+
+
+def test_where_our_programs_lie_is_written_once() -> None:
+    """Commands that people paste begin with the same folder, whoever prints them."""
+    sources = [*REPO.glob("kernelhub/**/*.py"), *REPO.glob("gpu_runner/**/*.py")]
+    sources += REPO.glob("templates/**/*.html")
+    found = [path.name for path in sources if ".venv/bin" in path.read_text()]
+    assert found == ["programs.py"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Final
 
 import django
 
-from kernelhub.launch.terminal import ProgressBar, say, table
+from kernelhub.launch.terminal import ProgressBar, columns, first_that_fits, say, shortened, table
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
     from kernelhub.core.selectors.overview import CampaignProgress
 
 POLL_S: Final = 0.5
-HEAD: Final = ("task", "kernel", "expected", "loose test", "verdict", "failed gates", "s")
+HEAD: Final = ("task", "kernel", "expected", "loose test", "verdict", "s", "failed gates")
+BRIEF_HEAD: Final = ("task", "kernel", "expected", "loose", "verdict", "s", "failed gates")
+TASK: Final = HEAD.index("task")
+SECONDS: Final = HEAD.index("s")
+ERROR_CHARS: Final = 60
 
 
 def main() -> int:
@@ -87,7 +92,12 @@ def summary(progress: CampaignProgress) -> str:
 
 
 def result_table(campaign_id: UUID) -> str:
-    """One line for each run of the campaign, in the order of tasks and labels."""
+    """One line for each run of the campaign, as wide as the terminal at most."""
+    return first_that_fits(renditions(_judged(campaign_id)), columns())
+
+
+def _judged(campaign_id: UUID) -> list[Run]:
+    """The campaign's runs with what the table shows, in the order of tasks and labels."""
     from django.db.models import Prefetch
 
     from kernelhub.core.models import GateResult, Run
@@ -99,23 +109,51 @@ def result_table(campaign_id: UUID) -> str:
         .select_related("task__suite", "kernel", "verdict")
         .defer("kernel__source", "verdict__document", "verdict__environment")
         .prefetch_related(Prefetch("verdict__gates", failed, to_attr="failed_gates"))
-        .order_by("task__suite__order", "task__slug", "kernel__group", "kernel__label")
     )
-    return table(HEAD, [_row(run) for run in runs])
+    return list(runs.order_by("task__suite__order", "task__slug", "kernel__group", "kernel__label"))
 
 
-def _row(run: Run) -> tuple[str, ...]:
+def renditions(runs: Sequence[Run]) -> Iterator[str]:
+    """The table in full, then briefer: first words give way, then the task, which most labels
+    begin with, then the seconds."""
+    yield table(HEAD, [_row(run) for run in runs])
+    rows = [BRIEF_HEAD, *(_brief_row(run) for run in runs)]
+    for left_out in ((), (TASK,), (TASK, SECONDS)):
+        head, *others = [_without(row, left_out) for row in rows]
+        yield table(head, others)
+
+
+def _without(row: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [cell for place, cell in enumerate(row) if place not in places]
+
+
+def _row(run: Run) -> list[str]:
+    start = [run.task.path, run.kernel.label, run.kernel.expectation]
     verdict = getattr(run, "verdict", None)
-    start = (run.task.path, run.kernel.label, run.kernel.expectation)
     if verdict is None:
-        return (*start, "", run.status, run.error_message[:60], "")
-    return (
+        return [*start, "", run.status, "", _error(run)]
+    return [
         *start,
         {True: "accepts", False: "rejects", None: "not measured"}[verdict.loose_accepted],
         f"{verdict.outcome}{' (illusion)' if verdict.illusion else ''}",
-        " ".join(gate.gate for gate in verdict.failed_gates),
         f"{verdict.duration_ms / 1000:.1f}",
-    )
+        " ".join(gate.gate for gate in verdict.failed_gates),
+    ]
+
+
+def _brief_row(run: Run) -> list[str]:
+    """The same in fewer words: every illusion is rejected, every gate's name begins with G."""
+    _, label, expected, loose, outcome, seconds, gates = _row(run)
+    verdict = getattr(run, "verdict", None)
+    if verdict is None:
+        return [run.task.slug, label, expected, loose, outcome, seconds, run.error_kind]
+    loose = loose if verdict.loose_accepted is not None else "-"
+    outcome = "illusion" if verdict.illusion else outcome
+    return [run.task.slug, label, expected, loose, outcome, seconds, gates.replace("G", "")]
+
+
+def _error(run: Run) -> str:
+    return shortened(" ".join(run.error_message.split()), ERROR_CHARS)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from kernelhub.launch.redis_server import redis_prepare, redis_ready, redis_serv
 from kernelhub.launch.services import agent_service, web_ready, web_service, worker_service
 from kernelhub.launch.terminal import complain, say
 from kernelhub.launch.var import REPO, Var, var_held
+from kernelhub.programs import BIN
 from kernelhub.settings.env import BROKER_SCHEMES, CHANNEL_SCHEMES, POSTGRES_SCHEMES, env_url
 
 START_TIMEOUT_S: Final = 90.0
@@ -210,7 +211,7 @@ def _tell_password(prepared: dict[str, Any]) -> None:
         say(f"sign in as {name} with the password {password} (shown only now, stored nowhere)")
     else:
         say(f"sign in as {name}; while this runs, a new password is set with")
-        say(f"  .venv/bin/python manage.py changepassword {name}")
+        say(f"  {BIN}/python manage.py changepassword {name}")
 
 
 def _show_demo(addresses: Addresses, crew: Crew, stop: Stop) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TextIO
@@ -53,9 +53,13 @@ class ProgressBar:
             print(file=self.out, flush=True)
 
     def _draw(self, done: int, total: int, text: str) -> None:
-        columns = shutil.get_terminal_size().columns
-        line = fitted(done, total, text, columns - 1)  # a full last column would wrap
+        line = fitted(done, total, text, columns() - 1)  # a full last column would wrap
         print(f"\r\x1b[K{line}", end="", file=self.out, flush=True)
+
+
+def columns() -> int:
+    """How wide the terminal is; 80 where there is none."""
+    return shutil.get_terminal_size().columns
 
 
 def fitted(done: int, total: int, text: str, columns: int) -> str:
@@ -80,3 +84,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = [head, ["-" * width for width in widths], *rows]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def first_that_fits(tables: Iterable[str], columns: int) -> str:
+    """The first table that is no wider than that; the last one with its long lines cut."""
+    text = ""
+    for text in tables:
+        if max(map(len, text.splitlines()), default=0) <= columns:
+            return text
+    return "\n".join(shortened(line, columns) for line in text.splitlines())

@@ -7,7 +7,8 @@ from typing import Final
 
 from django.http import HttpRequest
 
-BIN: Final = ".venv/bin"
+from kernelhub.programs import BIN
+
 DEFAULT_HUB: Final = "http://127.0.0.1:8000"
 """Where the command line looks by itself."""
 

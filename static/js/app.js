@@ -1,11 +1,13 @@
-// Every page: theme, keys, copy buttons, filters that apply themselves.
+// Every page: theme, keys, wide tables, copy buttons, filters that apply themselves.
 import { setUpTheme } from "./theme.js";
 import { setUpKeys } from "./keys.js";
 import { setUpAges } from "./ages.js";
+import { setUpTables } from "./tables.js";
 
 setUpTheme();
 setUpKeys();
 setUpAges();
+setUpTables();
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");

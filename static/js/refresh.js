@@ -46,10 +46,12 @@ function swap(fresh) {
 function replace(part, other) {
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   const scrolls = [...part.querySelectorAll("[data-scroll]")].map((box) => [box.id, box.scrollTop]);
+  const sideways = [...part.querySelectorAll(".wide-table")].map((box) => box.scrollLeft);
   const open = [...part.querySelectorAll("details[open][id]")].map((details) => details.id);
   part.className = other.className;
   part.innerHTML = other.innerHTML;
   for (const [id, top] of scrolls) document.getElementById(id)?.scrollTo(0, top);
+  part.querySelectorAll(".wide-table").forEach((box, place) => { box.scrollLeft = sideways[place] ?? 0; });
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   if (focused) find(part, focused)?.focus({ preventScroll: true });
 }

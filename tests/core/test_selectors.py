@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -12,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from kernelhub.core import selectors, services
 from kernelhub.core.choices import ErrorKind
 from kernelhub.core.models import Run, Suite
+from kernelhub.core.selectors import RunOrder
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -103,6 +106,80 @@ def test_events_after_a_number_come_in_order_and_are_bounded() -> None:
     assert [event.seq for event in every] == [1, 2, 3, 4]
     assert [event.seq for event in selectors.events_after(run.pk, 2)] == [3, 4]
     assert [event.seq for event in selectors.events_after(run.pk, 0, limit=2)] == [1, 2]
+
+
+def _walk(order: RunOrder, size: int) -> list[list[UUID]]:
+    """All pages from the first to the last, then back again, which must show the same."""
+    pages = [selectors.run_list(limit=size, order=order)]
+    while pages[-1].next:
+        pages.append(selectors.run_list(cursor=pages[-1].next, limit=size, order=order))
+    back = pages[-1:]
+    while back[-1].previous:
+        back.append(selectors.run_list(cursor=back[-1].previous, limit=size, order=order))
+    shown = [[run.pk for run in page.runs] for page in pages]
+    assert [[run.pk for run in page.runs] for page in reversed(back)][-len(shown) :] == shown
+    return shown
+
+
+def _mixed() -> list[UUID]:
+    """Runs of every standing, in the order of activity."""
+    ended = [make.make_finished(make.make_run()).pk for _ in range(4)]
+    cancelled = make.make_run()
+    waiting = [make.make_run().pk for _ in range(3)]
+    running = [make.make_lease(make.make_run()).run.pk for _ in range(2)]
+    services.run_cancel(run=cancelled)
+    lease = make.make_lease(make.make_run(max_attempts=1))
+    services.run_error(run_id=lease.run.pk, attempt=1, kind=ErrorKind.TASK, message="bad")
+    return [*running[::-1], lease.run.pk, cancelled.pk, *ended[::-1], *waiting[::-1]]
+
+
+def test_activity_is_what_runs_then_what_ended_last_then_what_waits() -> None:
+    wanted = _mixed()
+    found = selectors.run_list(order=RunOrder.ACTIVITY)
+    assert [run.pk for run in found.runs] == wanted
+    assert (found.next, found.previous) == ("", "")
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+@pytest.mark.parametrize("order", RunOrder)
+def test_pages_in_any_order_hold_each_run_once_forth_and_back(order: RunOrder, size: int) -> None:
+    wanted = _mixed()
+    if order is not RunOrder.ACTIVITY:
+        sign = "" if order is RunOrder.OLDEST else "-"
+        by_age = Run.objects.order_by(f"{sign}created_at", f"{sign}id")
+        wanted = list(by_age.values_list("pk", flat=True))
+    pages = _walk(order, size)
+    assert [pk for page in pages for pk in page] == wanted
+    assert {len(page) for page in pages[:-1]} <= {size}
+
+
+def test_runs_that_end_while_pages_are_turned_hide_none_that_stay() -> None:
+    wanted = _mixed()
+    first = selectors.run_list(limit=4, order=RunOrder.ACTIVITY)
+    moved = Run.objects.get(pk=wanted[-1])
+    make.make_finished(moved)
+    second = selectors.run_list(cursor=first.next, limit=20, order=RunOrder.ACTIVITY)
+    seen = [run.pk for page in (first, second) for run in page.runs]
+    assert seen == [pk for pk in wanted if pk != moved.pk]
+    assert moved.pk in [run.pk for run in selectors.run_list(order=RunOrder.ACTIVITY).runs][:3]
+
+
+def test_a_cursor_leads_on_in_its_own_order_alone() -> None:
+    _mixed()
+    cursor = selectors.run_list(limit=2, order=RunOrder.ACTIVITY).next
+    for other in (RunOrder.NEWEST, RunOrder.OLDEST):
+        with pytest.raises(selectors.CursorError):
+            selectors.run_list(cursor=cursor, order=other)
+
+
+def test_a_page_far_back_is_read_from_the_middle_of_an_index() -> None:
+    """The position is compared as a row, which an index answers; an OR would read from its top."""
+    _mixed()
+    for order in RunOrder:
+        cursor = selectors.run_list(limit=4, order=order).next
+        with CaptureQueriesContext(connection) as caught:
+            selectors.run_list(cursor=cursor, order=order)
+        assert re.search(r'ROW\([^)]*"id"\) [<>] \(?ROW\(', caught[0]["sql"])
 
 
 def test_pages_of_runs_hold_each_run_once_also_when_new_ones_come_in_between() -> None:

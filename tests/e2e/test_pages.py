@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,6 +17,8 @@ from kernelhub.core import services
 from kernelhub.core.models import Run
 from tests.e2e.conftest import Hub
 from tests.web import samples
+from verifier import records
+from verifier.records import GateId
 
 pytestmark = pytest.mark.browser
 IMAGES = Path(__file__).parents[2] / "docs/img"
@@ -65,6 +68,54 @@ async def test_no_page_is_wider_than_a_phone(hub: Hub, browser_page: Page) -> No
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
         assert wide <= 0, path
+
+
+def run_with_wide_values() -> Run:
+    """A run whose counterexample has more digits than any screen is wide."""
+    node, task = samples.node_online(), samples.suite_load()[-1]
+    run = services.run_enqueue(task=task, kernel=samples.kernel_of(task, "wide_values"))
+    values = tuple(f"-0.0258896763754{n:03}" for n in range(12))
+    example = replace(
+        samples.counterexample(GateId.ACCUMULATION, 7),
+        slices=tuple(
+            records.TensorSlice(name, (2, 309), "float64", (0, 0), values)
+            for name in ("expected", "got")
+        ),
+    )
+    gates = tuple(
+        replace(gate, counterexample=example) if gate.counterexample else gate
+        for gate in samples.gate_results((GateId.ACCUMULATION,))
+    )
+    return samples.run_judge(run, node, gates)
+
+
+WIDER_THAN_ITS_PLACE = """() => [...document.querySelectorAll("main *")].filter((one) => {
+  if (one.closest(".wide-table, .source, .log, .chart, pre, svg")) return false;
+  return one.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
+}).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+async def test_a_wide_table_scrolls_within_itself_and_says_so(
+    hub: Hub, browser_page: Page, width: int
+) -> None:
+    page = browser_page
+    run = await hub.do(run_with_wide_values)
+    await page.set_viewport_size({"width": width, "height": 740})
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    box = page.locator(".wide-table:has(.values)")
+    await expect(box).to_have_attribute("data-more", "")
+    await expect(box).to_have_attribute(
+        "aria-label", "Values around the first offending index, scrolls sideways"
+    )
+    await box.focus()
+    last = box.locator("td").last
+    for _ in range(60):
+        await page.keyboard.press("ArrowRight")
+    await expect(box).not_to_have_attribute("data-more", "")
+    await expect(last).to_be_in_viewport(ratio=1)
+    await expect(box.locator("tbody th").last).to_be_in_viewport(ratio=1)
+    assert await page.evaluate(WIDER_THAN_ITS_PLACE) == []
 
 
 async def test_charts_are_drawn_in_the_colours_of_the_theme(hub: Hub, browser_page: Page) -> None:
@@ -223,6 +274,32 @@ async def test_the_overview_follows_what_happens(hub: Hub, browser_page: Page) -
     await hub.do(services.run_cancel, run=queued)
     await expect(page.locator("#overview-campaigns")).to_contain_text("20 of 20 runs done")
     await expect(page.locator(f"#run-{queued.pk}")).to_contain_text("cancelled")
+
+
+async def test_the_runs_follow_what_happens_but_not_under_the_pointer(
+    hub: Hub, browser_page: Page
+) -> None:
+    page, names = browser_page, browser_page.locator("a[data-row]")
+    await hub.do(samples.world_seed)
+    queued = await hub.do(Run.objects.get, status="queued")
+    other = await hub.do(run_waiting, "waits_too")
+    node = await hub.do(samples.node_online)
+    await page.goto(f"{hub.url}/runs/")
+    await expect(page.locator("#live")).to_have_text("live")
+    await page.locator(".runs tbody tr").nth(5).hover()
+    before = await names.all_inner_texts()
+    await hub.do(samples.run_lease, queued, node)
+    await expect(page.locator("#runs-lede")).to_contain_text("1 waiting; 1 running")
+    assert await names.all_inner_texts() == before
+    await page.mouse.move(5, 5)
+    await hub.do(samples.run_lease, other, node)
+    await expect(names.first).to_have_text("waits_too")
+    await expect(page.locator(".runs tbody tr").nth(1)).to_have_id(f"run-{queued.pk}")
+
+
+def run_waiting(label: str) -> Run:
+    task = samples.suite_load()[-1]
+    return services.run_enqueue(task=task, kernel=samples.kernel_of(task, label))
 
 
 async def test_reduced_motion_stops_every_animation(hub: Hub, browser_page: Page) -> None:

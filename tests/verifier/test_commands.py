@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from tests.verifier.conftest import Command
+from verifier.commands.gates import gate_lines
 from verifier.commands.report import report_lines
+from verifier.pipeline import GATES
 from verifier.records import CaseNote, GateId, GateStatus, Outcome, Verdict, from_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -316,6 +318,16 @@ def test_gates_lists_the_twelve() -> None:
     rows = json.loads(process("gates", "--json").stdout)
     assert [row["id"] for row in rows] == [gate.value for gate in GateId]
     assert all(row["property"] and row["name"] for row in rows)
+
+
+def test_gates_explains_its_words_and_how_each_gate_judges() -> None:
+    lines = list(gate_lines([gate.info for gate in GATES], columns=80))
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "golden ones, which are the task's reference computed in fp64" in text
+    for gate in GATES:
+        how = "exact" if gate.info.tolerance_free else "within a tolerance"
+        assert f"{gate.info.id} {gate.info.name} ({how}) {gate.info.property}" in text
 
 
 def serve(*lines: Any) -> list[dict[str, Any]]:

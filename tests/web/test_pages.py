@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -77,6 +78,32 @@ def test_no_page_has_inline_script_or_style_and_each_has_a_policy(
 def test_no_page_points_to_another_host(client: Client, illusion: Run) -> None:
     for path in every_path(illusion):
         assert not re.findall(r'(?:src|href|action)="(?:https?:)?//[^"]*', text_of(client, path))
+
+
+STATIC = Path(__file__).parents[2] / "static/js"
+
+
+@pytest.mark.django_db
+def test_the_help_names_the_keys_that_do_something_and_no_other(client: Client) -> None:
+    """A key is promised once there is a page that it works on."""
+    rows = re.findall(r"<tr>.*?</tr>", text_of(client, "/").partition('<dialog id="help"')[2])
+    named = {key for row in rows for key in re.findall(r"<kbd>(.*?)</kbd>", row)}
+    script = (STATIC / "keys.js").read_text(encoding="utf-8")
+    actions, pages = (
+        set(re.findall(r'(?:^|[\s{])"?([^\s":]+)"?: ', found[1]))
+        for found in (re.search(rf"{name} = {{(.*)}}", script) for name in ("ACTIONS", "PAGES"))
+        if found
+    )
+    assert actions == {"/", "?", "j", "k"}
+    assert named == actions | pages | {"g", "Enter", "Ctrl", "⌘", "K"}
+
+
+def test_every_table_scrolls_within_itself(client: Client, illusion: Run) -> None:
+    """The table of keys aside, which is a dialog's; source has a box of its own."""
+    for path in every_path(illusion):
+        html = text_of(client, path).partition('<dialog id="help"')[0]
+        for table in re.finditer(r"<table (?!class=\"sourcetable)|<table>", html):
+            assert html[: table.start()].rstrip().endswith('<div class="wide-table">'), path
 
 
 def test_ids_are_unique_and_labels_meet_their_fields(client: Client, illusion: Run) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from kernelhub.core import services
 from kernelhub.core.models import Campaign, Run
 from kernelhub.core.selectors import runs as core_runs
+from tests.web import samples
 from tests.web.test_pages import h1_of
 
 
@@ -57,7 +59,8 @@ def test_a_campaign_is_a_filter(client: Client, world: Campaign) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["?outcome=nice", "?gate=G13", "?campaign=x", "?illusion=maybe", "?status=%00"]
+    "query",
+    ["?outcome=nice", "?order=best", "?gate=G13", "?campaign=x", "?illusion=maybe", "?status=%00"],
 )
 def test_a_filter_that_means_nothing_is_said(client: Client, world: Campaign, query: str) -> None:
     response = client.get(f"/runs/{query}")
@@ -79,7 +82,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_pages")
-@pytest.mark.parametrize("order", ["", "oldest"])
+@pytest.mark.parametrize("order", ["", "newest", "oldest"])
 def test_pages_follow_one_another_and_miss_nothing(
     client: Client, world: Campaign, order: str
 ) -> None:
@@ -90,8 +93,58 @@ def test_pages_follow_one_another_and_miss_nothing(
         seen += labels(html)
         found = re.search(r'rel="next" href="(\?[^"]+)"', html)
         query = found[1].replace("&amp;", "&") if found else None
-    wanted = Run.objects.order_by("created_at", "id").values_list("kernel__label", flat=True)
-    assert seen == (list(wanted) if order else list(wanted)[::-1])
+    assert seen == wanted_labels(order)
+
+
+def wanted_labels(order: str) -> list[str]:
+    """The order that the URL asks for, sorted here and not by the database."""
+    runs = list(Run.objects.select_related("kernel").order_by("created_at", "id"))
+    if order != "oldest":
+        runs.reverse()
+    if not order:
+        runs.sort(key=lambda run: run.finished_at or run.created_at, reverse=True)
+        runs.sort(key=lambda run: ("running", "finished", "queued").index(standing(run)))
+    return [run.kernel.label for run in runs]
+
+
+def standing(run: Run) -> str:
+    return "finished" if run.finished_at else run.status
+
+
+def test_what_runs_comes_first_then_what_just_ended_then_what_waits(
+    client: Client, world: Campaign
+) -> None:
+    node, task = samples.node_online("node-b"), samples.suite_load()[-1]
+    running, ended = (
+        services.run_enqueue(task=task, kernel=samples.kernel_of(task, label))
+        for label in ("runs_now", "just_ended")
+    )
+    samples.run_judge(ended, node, samples.gate_results())
+    samples.run_lease(running, node)
+    shown = listed(client)
+    waiting = Run.objects.get(status="queued").kernel.label
+    assert (shown[0], shown[1], shown[-1]) == ("runs_now", "just_ended", waiting)
+
+
+def test_the_head_of_the_times_turns_to_age_and_the_filter_turns_back(
+    client: Client, world: Campaign
+) -> None:
+    html = client.get("/runs/?gate=G10").content.decode()
+    assert '<a href="?gate=G10&amp;order=newest"' in html
+    by_age = client.get("/runs/?gate=G10&order=newest").content.decode()
+    assert '<a href="?gate=G10&amp;order=oldest"' in by_age
+    assert '<option value="">latest activity</option>' in by_age
+    assert '<option value="newest" selected>' in by_age
+
+
+def test_the_first_page_of_activity_alone_may_change_its_rows(
+    client: Client, world: Campaign
+) -> None:
+    """Later pages and lists by age keep their rows, which are followed one by one."""
+    assert '<div id="runs-list" data-swap data-steady>' in client.get("/runs/").content.decode()
+    by_age = client.get("/runs/?order=newest").content.decode()
+    assert '<div id="runs-list">' in by_age
+    assert by_age.count('" data-swap><td') == 20
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -134,9 +187,6 @@ def test_an_export_of_a_meaningless_filter_is_empty_and_not_everything(
 
 
 def test_a_label_that_looks_like_a_formula_is_quoted(client: Client, world: Campaign) -> None:
-    from kernelhub.core import services
-    from tests.web import samples
-
     task = samples.suite_load()[0]
     kernel = samples.kernel_of(task, "=HYPERLINK(1)")
     services.run_enqueue(task=task, kernel=kernel)

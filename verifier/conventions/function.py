@@ -16,7 +16,9 @@ from typing import Any, Final
 import torch
 
 MODULE_NAME: Final = "kernel_under_test"
+_NEWLINE: Final = b"\n"
 _PARAMETERS: Final = (torch.nn.Parameter,)
+_SYNTAX_ERRORS: Final = (SyntaxError, IndentationError, TabError)
 
 
 class EntryError(Exception):
@@ -30,25 +32,47 @@ class OutputError(Exception):
 def module_load(path: Path) -> ModuleType:
     """Import a file as a module; Triton reads the source of its kernels back from that file.
 
-    Raises SyntaxError for a source that is not UTF-8 (Python itself lets that pass in comments).
+    Raises SyntaxError, in one line that names the line of the source, also for one that is not
+    UTF-8 (Python itself lets that pass in comments).
     """
-    _utf8_check(path.read_bytes())
+    _bytes_check(path)
     spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE_NAME] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise _in_one_line(error) from None
     return module
 
 
-def _utf8_check(source: bytes) -> None:
+def _bytes_check(path: Path) -> None:
+    """SyntaxError for what is no text, before Python says less of it."""
+    source = path.read_bytes()
     try:
         source.decode()
     except UnicodeDecodeError as error:
+        place = _place(path, source, error.start)
         raise SyntaxError(
-            f"the source is not UTF-8: {error.reason} at byte {error.start}"
+            f"the source is not UTF-8: {error.reason} at byte {error.start} ({place})"
         ) from None
+    if (null := source.find(0)) >= 0:
+        place = _place(path, source, null)
+        raise SyntaxError(f"the source holds a null byte, byte {null} ({place})")
+
+
+def _place(path: Path, source: bytes, position: int) -> str:
+    """As Python names it: 'kernel.py, line 3'."""
+    return f"{path.name}, line {source.count(_NEWLINE, 0, position) + 1}"
+
+
+def _in_one_line(error: SyntaxError) -> SyntaxError:
+    """The same error with its place behind its message: printed whole, an error of syntax begins
+    with the file, and whoever shows the first line of a reason would not show the error."""
+    kind = type(error) if type(error) in _SYNTAX_ERRORS else SyntaxError
+    return kind(str(error))
 
 
 def entry_find(module: ModuleType, entry: str) -> Callable[..., Any]:

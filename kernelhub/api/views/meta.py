@@ -17,7 +17,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kernelhub.api.views.base import ApiView
-from kernelhub.core.policy import POLICY
 
 
 @extend_schema(exclude=True)
@@ -42,7 +41,6 @@ class DocsView(SpectacularSwaggerSplitView):
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
-        response["Content-Security-Policy"] = POLICY
         if "script" in request.GET:
             response.data["schema"] = _schema(request)
         return response

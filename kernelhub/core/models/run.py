@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import ClassVar
 
 from django.conf import settings
@@ -91,6 +92,11 @@ class Run(models.Model):
                 fields=["lease_until"], condition=Q(status=RunStatus.RUNNING), name="run_leases"
             ),
             models.Index(fields=["status", "-created_at"], name="run_status"),
+            models.Index(
+                fields=["-finished_at", "-id"],
+                condition=Q(finished_at__isnull=False),
+                name="run_ended",
+            ),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=_STATE, name="run_state"),
@@ -124,6 +130,11 @@ class Run(models.Model):
 
     def get_absolute_url(self) -> str:
         return f"/runs/{self.pk}/"
+
+    @property
+    def moment(self) -> datetime:
+        """When it came to stand where it stands: ended, started or queued."""
+        return self.finished_at or self.started_at or self.created_at
 
     @property
     def is_ended(self) -> bool:

@@ -18,6 +18,7 @@ from kernelhub.core.selectors.overview import (
 from kernelhub.core.selectors.runs import (
     CursorError,
     RunFilters,
+    RunOrder,
     RunPage,
     events_after,
     run_detail,
@@ -44,6 +45,7 @@ __all__ = [
     "QueueRow",
     "RunCounts",
     "RunFilters",
+    "RunOrder",
     "RunPage",
     "SuiteOverview",
     "TaskRow",

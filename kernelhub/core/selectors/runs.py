@@ -8,17 +8,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import F, Func, Prefetch, Q, QuerySet, TextField, Value
+from django.db.models.lookups import GreaterThan, LessThan
 
+from kernelhub.core.choices import RunStatus
 from kernelhub.core.models import Event, GateResult, Run
 from verifier.records import GateStatus
 
 PAGE: Final = 50
 PAGE_MAX: Final = 500
 EVENTS_MAX: Final = 1000
+NO_CURSOR: Final = "This is no cursor of a list of runs in this order."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,47 @@ def _ids_named(word: str) -> list[UUID]:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a list of runs: which runs, and the moment by which they are sorted."""
+
+    runs: Q
+    moment: str
+
+
+class RunOrder(StrEnum):
+    """By creation, or by what happens: what runs, then what ended last, then what waits.
+
+    A list by activity moves while runs do. Its pages hold every run that stays as it is once;
+    one that moves up between two pages is found again on the first.
+    """
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    ACTIVITY = "activity"
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The parts in their order; each is sorted newest first, but oldest first in OLDEST."""
+        if self is not RunOrder.ACTIVITY:
+            return (Stretch(Q(), "created_at"),)
+        return (
+            Stretch(Q(status=RunStatus.RUNNING), "started_at"),
+            Stretch(Q(finished_at__isnull=False), "finished_at"),
+            Stretch(Q(status=RunStatus.QUEUED), "created_at"),
+        )
+
+
+class Position(NamedTuple):
+    """Beside which run a page begins: its stretch, its moment there, its id."""
+
+    stretch: int
+    moment: datetime
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class RunPage:
-    """Runs, newest first, and the cursors of the pages beside this one ('' where none is)."""
+    """Runs in their order, and the cursors of the pages beside this one ('' where none is)."""
 
     runs: Sequence[Run]
     next: str
@@ -98,7 +141,7 @@ class RunPage:
 
 
 class CursorError(ValueError):
-    """The cursor was not made by run_list."""
+    """The cursor was not made by run_list, or for another order."""
 
 
 def run_list(
@@ -106,26 +149,25 @@ def run_list(
     cursor: str = "",
     limit: int = PAGE,
     *,
-    oldest_first: bool = False,
+    order: RunOrder = RunOrder.NEWEST,
 ) -> RunPage:
     """One page of runs, newest first by default; constant cost however far the page lies back.
 
-    CursorError for a cursor that no page gave. The runs come with task, suite, kernel, node,
-    campaign, verdict and, on the verdict, gate statuses (no counterexamples).
+    CursorError for a cursor that no page of this order gave. The runs come with task, suite,
+    kernel, node, campaign, verdict and, on the verdict, gate statuses (no counterexamples).
     """
-    backwards, position = _cursor_read(cursor)
+    backwards, start = _cursor_read(cursor, order)
     size = max(1, min(limit, PAGE_MAX))
     runs = runs_for_lists().filter((filters or RunFilters()).query())
-    rising = backwards != oldest_first
-    found = list(_from_position(runs, position, backwards=rising)[: size + 1])
+    found = _from_position(runs, order, start, backwards=backwards, limit=size + 1)
     more, page = len(found) > size, found[:size]
     if backwards:
         page.reverse()
-    older, newer = (more, position is not None) if not backwards else (True, more)
+    older, newer = (more, start is not None) if not backwards else (True, more)
     return RunPage(
-        page,
-        _cursor_write(page[-1], backwards=False) if page and older else "",
-        _cursor_write(page[0], backwards=True) if page and newer else "",
+        [run for _, run in page],
+        _cursor_write(order, *page[-1], backwards=False) if page and older else "",
+        _cursor_write(order, *page[0], backwards=True) if page and newer else "",
     )
 
 
@@ -148,34 +190,62 @@ def runs_for_lists() -> QuerySet[Run]:
 
 
 def _from_position(
-    runs: QuerySet[Run], position: tuple[datetime, UUID] | None, *, backwards: bool
-) -> QuerySet[Run]:
-    if position is not None:
-        at, run_id = position
-        side = "gt" if backwards else "lt"
-        runs = runs.filter(
-            Q(**{f"created_at__{side}": at}) | Q(created_at=at, **{f"id__{side}": run_id})
-        )
-    return runs.order_by("created_at", "id") if backwards else runs.order_by("-created_at", "-id")
+    runs: QuerySet[Run], order: RunOrder, start: Position | None, *, backwards: bool, limit: int
+) -> list[tuple[int, Run]]:
+    """The next runs, each with the number of its stretch; reads no more stretches than needed."""
+    stretches = list(enumerate(order.stretches))
+    first = start.stretch if start else 0
+    rising = backwards != (order is RunOrder.OLDEST)
+    found: list[tuple[int, Run]] = []
+    for number, stretch in stretches[first::-1] if backwards else stretches[first:]:
+        within = runs.filter(stretch.runs)
+        if start and number == start.stretch:
+            within = _beyond(within, stretch.moment, start, rising=rising)
+        sign = "" if rising else "-"
+        within = within.order_by(f"{sign}{stretch.moment}", f"{sign}id")
+        found += [(number, run) for run in within[: limit - len(found)]]
+        if len(found) == limit:
+            break
+    return found
 
 
-def _cursor_write(run: Run, *, backwards: bool) -> str:
-    parts = [int(backwards), run.created_at.isoformat(), str(run.pk)]
+def _beyond(runs: QuerySet[Run], moment: str, start: Position, *, rising: bool) -> QuerySet[Run]:
+    """Compared as rows, moment and id let an index begin in its middle."""
+    compare = GreaterThan if rising else LessThan
+    here = _row(F(moment), F("id"))
+    return runs.filter(compare(here, _row(Value(start.moment), Value(start.run_id))))
+
+
+def _row(*expressions: F | Value) -> Func:
+    return Func(*expressions, function="ROW", output_field=TextField())
+
+
+def _cursor_write(order: RunOrder, number: int, run: Run, *, backwards: bool) -> str:
+    moment = getattr(run, order.stretches[number].moment)
+    parts = [order.value, int(backwards), number, moment.isoformat(), str(run.pk)]
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def _cursor_read(cursor: str) -> tuple[bool, tuple[datetime, UUID] | None]:
+def _cursor_read(cursor: str, order: RunOrder) -> tuple[bool, Position | None]:
+    """Whether it leads backwards, and the run that it starts beyond."""
     if not cursor:
         return False, None
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        backwards, at, run_id = json.loads(text)
-        moment = datetime.fromisoformat(at)
-        if moment.tzinfo is None:
-            raise CursorError("This is no cursor of a list of runs.")
-        return bool(backwards), (moment, UUID(run_id))
-    except (ValueError, TypeError, AttributeError, binascii.Error) as error:
-        raise CursorError("This is no cursor of a list of runs.") from error
+        made_for, backwards, number, at, run_id = json.loads(text)
+        start = Position(range(len(order.stretches))[number], _moment(at), UUID(run_id))
+    except (ValueError, TypeError, AttributeError, IndexError, binascii.Error) as error:
+        raise CursorError(NO_CURSOR) from error
+    if made_for != order:
+        raise CursorError(NO_CURSOR)
+    return bool(backwards), start
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(text)
+    return moment
 
 
 def run_detail(run_id: UUID) -> Run:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from kernelhub.core.models import Node
@@ -15,7 +16,6 @@ from kernelhub.core.selectors import fleet, queue_rows
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import DASH, Look
-from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 
 LOOKS = {
@@ -47,7 +47,7 @@ def fleet_page(request: HttpRequest) -> HttpResponseBase:
     nodes = [NodeRow(node, LOOKS[node.status], node.running) for node in found]
     queues = queue_table()
     context = {"nodes": nodes, "queues": queues, "sentence": sentence(nodes, queues)}
-    return page(request, "web/fleet.html", context)
+    return render(request, "web/fleet.html", context)
 
 
 def queue_table() -> list[Queue]:

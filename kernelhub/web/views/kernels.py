@@ -7,13 +7,13 @@ from typing import Final
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from kernelhub.core.models import Kernel, Run
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import EXPECTATIONS, run_look
-from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 from kernelhub.web.rows import listed_runs, verdict_of
 from kernelhub.web.source import is_cut, source_html
@@ -34,7 +34,7 @@ def kernel_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "source_cut": is_cut(kernel.source),
         **words(runs),
     }
-    return page(request, "web/kernel.html", context)
+    return render(request, "web/kernel.html", context)
 
 
 def _kernel_or_404(pk: UUID) -> Kernel:

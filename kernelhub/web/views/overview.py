@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from kernelhub.core.models import Run
@@ -22,7 +23,6 @@ from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES, GatePage
 from kernelhub.web.figures import GateCount, figure_json, gate_figure
-from kernelhub.web.pages import page
 from kernelhub.web.present import (
     counted_words,
     plural,
@@ -96,7 +96,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         "runs": listed_runs(selectors.recent_runs(RECENT)),
         "illusions": [Case(verdict.run, why(verdict)) for verdict in illusion_rows(limit=CASES)],
     }
-    return page(request, "web/overview.html", context)
+    return render(request, "web/overview.html", context)
 
 
 def why(verdict: Any) -> str:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET, require_POST
 
@@ -25,7 +25,6 @@ from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, STRIP_LOOKS, GatePage, 
 from kernelhub.web.commands import hub_command
 from kernelhub.web.evidence import Evidence, evidence
 from kernelhub.web.figures import TimingRow, figure_json, timing_figure
-from kernelhub.web.pages import page
 from kernelhub.web.present import (
     COUNT_WORDS,
     Cell,
@@ -116,7 +115,7 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "source": _source(run.kernel.sha256, run.kernel.language, run.kernel.source),
         "source_cut": is_cut(run.kernel.source),
     }
-    return page(request, "web/run.html", context)
+    return render(request, "web/run.html", context)
 
 
 def _run_or_404(pk: UUID) -> Run:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
 from django.utils.datastructures import MultiValueDict
 from django.views.decorators.http import require_GET
 
@@ -19,6 +20,7 @@ from kernelhub.core.selectors import (
     CursorError,
     RunCounts,
     RunFilters,
+    RunOrder,
     RunPage,
     VerdictCounts,
     run_list,
@@ -26,7 +28,6 @@ from kernelhub.core.selectors import (
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES
-from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.text import spreadsheet_safe, strip_control
@@ -35,6 +36,15 @@ from verifier.records import GateId, Outcome
 NAMES: Final = ("q", "suite", "task", "status", "outcome", "illusion", "gate", "node", "author")
 EXPORT_MAX: Final = 20_000
 EXPORT_PAGE: Final = 500
+SORTS: Final = {
+    RunOrder.ACTIVITY: ("when", "Ended, started or queued; sort by age instead", "Next page"),
+    RunOrder.NEWEST: ("queued ↓", "Sort the other way", "Older"),
+    RunOrder.OLDEST: ("queued ↑", "Sort the other way", "Newer"),
+}
+"""The head of the column of times, what a click on it does, and the link to the next page."""
+
+ORDERS: Final = ((RunOrder.NEWEST.value, "newest first"), (RunOrder.OLDEST.value, "oldest first"))
+
 COLUMNS: Final = (
     "run", "created_at", "status", "outcome", "illusion", "hard", "loose_accepted", "suite", "task",
     "kernel", "kernel_id", "author_kind", "node", "seed", "duration_ms",
@@ -48,7 +58,7 @@ class Asked:
 
     words: Mapping[str, str]
     filters: RunFilters
-    oldest_first: bool
+    order: RunOrder
     error: str = ""
 
     @property
@@ -85,7 +95,12 @@ def asked(query: MultiValueDict[str, str]) -> Asked:
     error = (
         f"These filters mean nothing here and match no run: {', '.join(wrong)}." if wrong else ""
     )
-    return Asked(words, filters, words["order"] == "oldest", error)
+    return Asked(words, filters, _order(words["order"]), error)
+
+
+def _order(word: str) -> RunOrder:
+    """What happens now comes first unless the reader says otherwise."""
+    return RunOrder(word) if word in set(RunOrder) else RunOrder.ACTIVITY
 
 
 def _wrong(words: Mapping[str, str], campaign: UUID | None, kernel: UUID | None) -> list[str]:
@@ -95,6 +110,7 @@ def _wrong(words: Mapping[str, str], campaign: UUID | None, kernel: UUID | None)
         "gate": {one.value for one in GateId},
         "author": set(AuthorKind.values),
         "illusion": {"yes", "no"},
+        "order": {one.value for one in RunOrder},
     }
     wrong = [name for name, known in allowed.items() if words[name] and words[name] not in known]
     ids = {"campaign": campaign, "kernel": kernel}
@@ -122,29 +138,33 @@ def runs_page(request: HttpRequest) -> HttpResponseBase:
         "filtered": ask.narrowed,
         "fields": _fields(ask.words),
         "errors": ask.error or error,
+        "by_age": ask.order is not RunOrder.ACTIVITY,
+        "whole": ask.order is RunOrder.ACTIVITY and not request.GET.get("cursor"),
         **_links(ask, found, on_first=not request.GET.get("cursor")),
     }
-    return page(request, "web/runs.html", context)
+    return render(request, "web/runs.html", context)
 
 
 def _page(ask: Asked, cursor: str) -> tuple[RunPage, str]:
     if ask.error:
         return RunPage([], "", ""), ""
     try:
-        return run_list(ask.filters, cursor[:400], oldest_first=ask.oldest_first), ""
+        return run_list(ask.filters, cursor[:400], order=ask.order), ""
     except CursorError:
-        first = run_list(ask.filters, oldest_first=ask.oldest_first)
+        first = run_list(ask.filters, order=ask.order)
         return first, "That page does not exist; this is the first one."
 
 
 def _links(ask: Asked, found: RunPage, *, on_first: bool) -> dict[str, str]:
-    other = "" if ask.oldest_first else "oldest"
+    sort_word, sort_title, next_word = SORTS[ask.order]
+    other = RunOrder.OLDEST if ask.order is RunOrder.NEWEST else RunOrder.NEWEST
     return {
         "sort_link": ask.link(order=other),
-        "sort_word": "when ↑" if ask.oldest_first else "when ↓",
+        "sort_word": sort_word,
+        "sort_title": sort_title,
         "first_link": "" if on_first else ask.link(),
         "next_link": ask.link(cursor=found.next) if found.next else "",
-        "next_word": "Newer" if ask.oldest_first else "Older",
+        "next_word": next_word,
         "csv_link": ask.link("/runs/export.csv"),
         "json_link": ask.link("/runs/export.json"),
     }
@@ -191,13 +211,19 @@ def _fields(words: Mapping[str, str]) -> list[dict[str, Any]]:
         _field(words, "gate", "Fails gate", gates),
         _field(words, "author", "Author", [(one, one) for one in AuthorKind.values]),
         _field(words, "node", "Node", [(one, one) for one in options["node"]]),
+        _field(words, "order", "Order", ORDERS, default="latest activity"),
     ]
 
 
 def _field(
-    words: Mapping[str, str], name: str, label: str, options: list[tuple[str, str]]
+    words: Mapping[str, str],
+    name: str,
+    label: str,
+    options: Sequence[tuple[str, str]],
+    default: str = "any",
 ) -> dict[str, Any]:
-    return {"name": name, "label": label, "value": words[name], "options": options}
+    value = words[name]
+    return {"name": name, "label": label, "value": value, "options": options, "default": default}
 
 
 def export_row(run: Run) -> list[Any]:
@@ -216,10 +242,14 @@ def export_row(run: Run) -> list[Any]:
 
 
 def _exported(ask: Asked) -> Iterator[list[Any]]:
-    """Page by page, so that no query is long; an export ends at EXPORT_MAX rows."""
+    """Page by page, so that no query is long; an export ends at EXPORT_MAX rows.
+
+    By creation, which does not change while pages are read: each run stands in it once.
+    """
+    order = RunOrder.OLDEST if ask.order is RunOrder.OLDEST else RunOrder.NEWEST
     cursor, sent = "", 0
     while not ask.error and sent < EXPORT_MAX:
-        found = run_list(ask.filters, cursor, EXPORT_PAGE, oldest_first=ask.oldest_first)
+        found = run_list(ask.filters, cursor, EXPORT_PAGE, order=order)
         yield from (export_row(run) for run in found.runs)
         cursor, sent = found.next, sent + len(found.runs)
         if not cursor:

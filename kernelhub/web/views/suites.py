@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from kernelhub.core.models import GateResult, Kernel, Run, Suite, Task, Verdict
@@ -15,7 +16,6 @@ from kernelhub.core.selectors import KernelRow, LooseVsGates, kernel_rows, suite
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import EXPECTATIONS, OUTCOME_LOOKS, WAITING, Look
-from kernelhub.web.pages import page
 from kernelhub.web.present import counted_words, plural, rate_sentence, submitted_words
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.source import source_html
@@ -34,7 +34,7 @@ def suites_page(request: HttpRequest) -> HttpResponseBase:
     judged = sum(suite.judged for suite in suites)
     counts = [plural(len(suites), "suite"), plural(tasks, "task"), plural(judged, "kernel")]
     sentence = f"{', '.join(counts)} judged." if suites else "No suite is loaded yet."
-    return page(request, "web/suites.html", {"suites": suites, "sentence": sentence})
+    return render(request, "web/suites.html", {"suites": suites, "sentence": sentence})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def suite_page(request: HttpRequest, slug: str) -> HttpResponseBase:
         "groups": groups([row.task for row in overview.tasks], rows),
         "expectations": expectation_rows(rows),
     }
-    return page(request, "web/suite.html", context)
+    return render(request, "web/suite.html", context)
 
 
 def _suite_or_404(slug: str) -> Suite:
@@ -170,7 +170,7 @@ def task_page(request: HttpRequest, suite: str, slug: str) -> HttpResponseBase:
         "reference": source_html(task.reference, "torch"),
         **task_words(runs),
     }
-    return page(request, "web/task.html", context)
+    return render(request, "web/task.html", context)
 
 
 def _summary(contract: Mapping[str, Any]) -> str:

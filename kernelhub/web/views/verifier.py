@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES, GatePage
-from kernelhub.web.pages import page
 from kernelhub.web.present import plural
 from kernelhub.web.selectors import GateTotals
 from verifier.records import GATE_SET_VERSION, VERIFIER_VERSION
@@ -33,7 +33,7 @@ def verifier_page(request: HttpRequest) -> HttpResponseBase:
         "gate_set": GATE_SET_VERSION,
         "version": VERIFIER_VERSION,
     }
-    return page(request, "web/verifier.html", context)
+    return render(request, "web/verifier.html", context)
 
 
 def sentence(rows: list[Row]) -> str:
