@@ -106,9 +106,15 @@ def _thread_count() -> int:
 
 def state_take() -> State:
     """A comparable picture of the state that kernels must leave alone."""
+    return _flags() | _random_states() | _process()
+
+
+def rehearse() -> None:
+    """What torch has to say about some flags it says once, and not to a kernel. (To be deaf at each
+    look would make Python forget which of a kernel's own warnings it has shown.)"""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _flags() | _random_states() | _process()
+        state_take()
 
 
 def state_changes(before: State, after: State) -> list[str]:

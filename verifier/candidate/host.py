@@ -62,6 +62,7 @@ def warm(*, engine: Engine, threads: int) -> None:
     _LAUNCHES.install(engine)
     if engine is not Engine.GPU:
         _rehearse()
+    effects.rehearse()
     ops_remember()
     triton_remember()
     _PATCHES.append(effects.Patches())
@@ -76,7 +77,6 @@ def _rehearse() -> None:
         torch.empty(8).copy_(torch.arange(8.0)).add_(1)
         rehearse()
     stage.finish()
-    effects.state_take()
     np.matmul(np.ones((4, 4)), np.ones((4, 4)))
 
 

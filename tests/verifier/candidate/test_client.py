@@ -534,3 +534,16 @@ def test_more_shared_memory_than_a_block_has_is_refused(compiling: Sandbox) -> N
 def test_a_sandbox_without_a_compiler_says_so(load: Load) -> None:
     reply = load(TRITON).call([torch.ones(8)], CallOptions(compile=True))
     assert reply.kind is ReplyKind.UNSUPPORTED
+
+
+NOISY = TRITON.replace(b"* 2", b"/ 0").replace(
+    b"def run(x):\n", b"import warnings\n\ndef run(x):\n    warnings.warn('its own')\n"
+)
+
+
+def test_the_log_holds_what_the_kernel_says_and_not_what_the_interpreter_does(load: Load) -> None:
+    candidate = load(NOISY)
+    for _ in range(3):
+        assert candidate.call([torch.ones(8)]).outputs[0].isinf().all()
+    assert candidate.log.count("its own") == 2, candidate.log  # the message and its source line
+    assert "RuntimeWarning" not in candidate.log
