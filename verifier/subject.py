@@ -133,7 +133,9 @@ class Watched:
     numbers: tuple[int | float, ...]
     """Everything else about it: plain numbers exactly, shapes, names as hashes, the grid."""
     strays: int
-    """How many of its numbers are addresses of memory that belongs to no known tensor."""
+    """How often it is handed, or reaches, memory that belongs to no tensor."""
+    places: tuple[int, ...] = ()
+    """Where each memory begins, in this call's process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class Reply:
     """The launches that Triton's compiler refused, and why, with ``compile``."""
     watched: tuple[Watched, ...] = ()
     """Its launches in order, with ``watch``."""
+    final: Watched | None = None
+    """The memory behind the outputs, as if one more launch were handed it."""
     watch_full: bool = False
     """There was more to watch than could be kept."""
     wall_s: float = 0.0

@@ -25,7 +25,8 @@ def launch(
 
 def reply(launches: Launches, output: torch.Tensor | None = None) -> Reply:
     outputs = (torch.zeros(1) if output is None else output,)
-    return Reply(ReplyKind.RETURNED, outputs=outputs, watched=tuple(launches))
+    final = Watched(outputs, (), (), 0)
+    return Reply(ReplyKind.RETURNED, outputs=outputs, watched=tuple(launches), final=final)
 
 
 def found(one: Reply, two: Reply) -> str | None:
@@ -107,7 +108,7 @@ def test_the_answer_must_be_what_a_launch_left() -> None:
     right = found(call(OLD, data(OLD).exp()), call(NEW, data(NEW).exp()))
     wrong = found(call(OLD, data(OLD).tanh()), call(NEW, data(NEW).tanh()))
     assert right is None
-    assert wrong == "output 0 holds values that no launch left behind"
+    assert wrong == "an output holds values that no launch left behind"
 
 
 def test_a_number_may_be_read_from_the_input_and_not_made_of_it() -> None:

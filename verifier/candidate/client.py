@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from signal import Signals
 from typing import Any, Final, Self
 
+import torch
+
 from verifier.candidate import arena as arenas
 from verifier.candidate import outer
 from verifier.candidate.arena import Arena, Layout
@@ -194,6 +196,20 @@ class _Process:
     channel: Channel
     arena: Arena | None = None
     calls: int = 0
+
+
+class _Contents:
+    """Reads each tensor in the arena once, however many launches show it."""
+
+    def __init__(self, outputs: Arena) -> None:
+        self._outputs = outputs
+        self._read: dict[str, torch.Tensor] = {}
+
+    def tensor(self, claim: Mapping[str, Any]) -> torch.Tensor:
+        key = repr(claim)
+        if key not in self._read:
+            self._read[key] = arenas.output_read(self._outputs, claim)
+        return self._read[key]
 
 
 class _ViolationError(Exception):
@@ -410,22 +426,25 @@ class Candidate:
         claims, again = _claims(answer["outputs"]), _claims(answer["previous"])
         if not claims:
             raise ValueError("no outputs")
+        read = _Contents(self._outputs)
         return replace(
             seen,
             outputs=tuple(arenas.output_read(self._outputs, claim) for claim in claims),
             previous_outputs=tuple(arenas.output_read(self._outputs, claim) for claim in again),
             infos=tuple(_info(claim) for claim in claims),
-            watched=tuple(self._watched(launch) for launch in answer.get("watched", ())),
+            watched=tuple(self._watched(launch, read) for launch in answer.get("watched", ())),
+            final=self._watched(answer["final"], read) if answer.get("final") else None,
             watch_full=answer.get("watch_full") is True,
         )
 
-    def _watched(self, launch: Mapping[str, Any]) -> Watched:
+    def _watched(self, launch: Mapping[str, Any], read: _Contents) -> Watched:
         before, after = _claims(launch["before"]), _claims(launch["after"])
         return Watched(
-            before=tuple(arenas.output_read(self._outputs, claim) for claim in before),
-            after=tuple(arenas.output_read(self._outputs, claim) for claim in after),
+            before=tuple(map(read.tensor, before)),
+            after=tuple(map(read.tensor, after)),
             numbers=_plain_numbers(launch["numbers"]),
             strays=int(launch["strays"]),
+            places=_numbers(launch["places"]),
         )
 
     # -- birth and death -----------------------------------------------------------------------

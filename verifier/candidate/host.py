@@ -26,7 +26,7 @@ from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.replies import OutputRegion, failure_classify, output_info
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
-from verifier.candidate.witness import Witness, triton_remember
+from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
 
@@ -163,9 +163,10 @@ class Host:
         assert self._arena is not None  # noqa: S101 - protocol order
         options = Options.from_json(body["options"])
         arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
-        stage = Stage(options, self._inputs.ranges)
+        stage = Stage(options, self._inputs.ranges, interpreted=_LAUNCHES.interpreted)
         clock = _DeviceClock(self._device, options)
         outputs, failure = self._run_kernel(arguments, stage, clock)
+        stage.returned(outputs)
         changes = self._state_advance()
         with clock.stream():
             reply = failure or self._describe(outputs, body, options)
@@ -220,16 +221,26 @@ class Host:
         """What the launches saw, copied out behind the outputs."""
         region = self._region
         assert region is not None  # noqa: S101 - protocol order
-        launches = [
-            {
-                "before": region.put(launch.before),
-                "after": region.put(launch.after),
+        claims: dict[int, Body] = {}
+
+        def put(tensors: Sequence[torch.Tensor]) -> list[Body]:
+            """What lies there in several launches is copied out once."""
+            new = [tensor for tensor in tensors if id(tensor) not in claims]
+            claims.update(zip(map(id, new), region.put(new), strict=True))
+            return [claims[id(tensor)] for tensor in tensors]
+
+        def told(launch: Launch) -> Body:
+            return {
+                "before": put(launch.before),
+                "after": put(launch.after),
+                "places": launch.places,
                 "numbers": launch.numbers,
                 "strays": launch.strays,
             }
-            for launch in witness.launches
-        ]
-        return {"watched": launches, "watch_full": witness.full}
+
+        final = told(witness.final) if witness.final else None
+        launches = [told(launch) for launch in witness.launches]
+        return {"watched": launches, "final": final, "watch_full": witness.full}
 
     def _state_advance(self) -> list[str]:
         """What changed since the last look, the time between calls included."""

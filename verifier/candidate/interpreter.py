@@ -21,14 +21,44 @@ from triton.runtime import interpreter
 
 from verifier.candidate.errors import UnsupportedError
 
+Accessed = Callable[..., None]
+"""Told the addresses that a kernel reads or writes, and its mask."""
 
-def adapt() -> None:
+
+def adapt(accessed: Accessed) -> None:
     """For good, in this process and its children."""
+    interpreter._interpreter = _Memory(interpreter._interpreter, accessed)
     run = _LANGUAGE.around(interpreter.InterpretedFunction.run)
     interpreter.InterpretedFunction.run = _silent(run)
     warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning, r"triton\.runtime\.interpreter")
     interpreter._patch_lang = _LANGUAGE.patch
     _libdevice_refuse()
+
+
+class _Memory:
+    """The part of the interpreter that reads and writes memory, which tells where it does."""
+
+    def __init__(self, plain: Any, accessed: Accessed) -> None:
+        self._plain, self._accessed = plain, accessed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def load(self, addresses: Any, mask: Any, *rest: Any) -> Any:
+        self._accessed(addresses, mask)
+        return self._plain.load(addresses, mask, *rest)
+
+    def store(self, addresses: Any, value: Any, mask: Any) -> Any:
+        self._accessed(addresses, mask)
+        return self._plain.store(addresses, value, mask)
+
+    def atomic_cas(self, addresses: Any, *rest: Any) -> Any:
+        self._accessed(addresses)
+        return self._plain.atomic_cas(addresses, *rest)
+
+    def atomic_rmw(self, how: Any, addresses: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        self._accessed(addresses, mask)
+        return self._plain.atomic_rmw(how, addresses, value, mask, *rest)
 
 
 class _Language:

@@ -19,7 +19,7 @@ class Launches:
 
     def __init__(self) -> None:
         self.stage: Stage | None = None
-        self._interpreted = False
+        self.interpreted = False
 
     def install(self, engine: Engine) -> None:
         """Wrap the launch path for good."""
@@ -27,13 +27,29 @@ class Launches:
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
-        self._interpreted = engine is Engine.INTERPRETER
+        self.interpreted = engine is Engine.INTERPRETER
         if engine is not Engine.GPU:
-            _adapt(engine)
+            self._adapt(engine)
             Autotuner._bench = _untimed
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
         Autotuner.run = self._wrap_tuner(Autotuner.run)
+
+    def _adapt(self, engine: Engine) -> None:
+        """Triton itself, where it runs nothing on a GPU."""
+        if engine is Engine.INTERPRETER:
+            from verifier.candidate import interpreter
+
+            interpreter.adapt(self._accessed)
+        else:
+            from verifier.candidate import compiler
+
+            compiler.adapt()
+
+    def _accessed(self, addresses: Any, mask: Any = True) -> None:
+        """The launch in progress reads or writes at these addresses, as far as the mask lets it."""
+        if self.stage is not None and self.stage.options.watch:
+            self.stage.evidence.witness.accessed(addresses, mask)
 
     def _wrap(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
@@ -46,7 +62,7 @@ class Launches:
                 stage.evidence.launches.append(name)
             if stage.options.ablate:
                 return None
-            with stage.paused(noting=self._interpreted), stage.launched(function, args, kwargs):
+            with stage.paused(noting=self.interpreted), stage.launched(function, args, kwargs):
                 try:
                     return run(function, *args, **kwargs)
                 except RefusedError as error:
@@ -65,18 +81,6 @@ class Launches:
             return result
 
         return tuned
-
-
-def _adapt(engine: Engine) -> None:
-    """Triton itself, where it runs nothing on a GPU."""
-    if engine is Engine.INTERPRETER:
-        from verifier.candidate import interpreter
-
-        interpreter.adapt()
-    else:
-        from verifier.candidate import compiler
-
-        compiler.adapt()
 
 
 def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:

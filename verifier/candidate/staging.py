@@ -7,6 +7,7 @@ asked, writes down the torch operations that compute something.
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
-from verifier.candidate.witness import Range, Witness
+from verifier.candidate.identity import identity
+from verifier.candidate.witness import Anywhere, Range, Witness
 from verifier.subject import BOOKKEEPING, Poison
 
 GUARD_BYTES: Final = 256
@@ -122,16 +124,19 @@ class Evidence:
 class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Active around one call of the kernel."""
 
-    def __init__(self, options: Options, inputs: Sequence[Range] = ()) -> None:
+    def __init__(
+        self, options: Options, inputs: Sequence[Range] = (), *, interpreted: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.options = options
-        self.evidence = Evidence()
+        self.evidence = Evidence(witness=Witness(exact=interpreted))
         self._inputs = tuple(inputs)
         self._held: deque[_Allocation] = deque()
         self._held_bytes = 0
         self._count = 0
         self._paused = 0
         self._noting = options.trace
+        self._anywhere: Anywhere | None = None
 
     @contextmanager
     def paused(self, *, noting: bool) -> Iterator[None]:
@@ -151,24 +156,49 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def launched(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[None]:
-        """Around one launch: with ``watch``, what it is handed and what it leaves is written down.
-        ``kwargs["grid"]`` is replaced by one that says what it came to."""
-        if not self.options.watch:
-            yield
-            return
+        """Around one launch: with ``watch``, what it is handed and what it leaves is written down,
+        at the last moment, when the wrapper has even computed its grid."""
         given = {name: value for name, value in kwargs.items() if name != "grid"}
-        came_to: list[int] = []
-        if "grid" in kwargs:
-            kwargs["grid"] = _telling(kwargs["grid"], came_to)
-        witness = self.evidence.witness
-        memory = witness.arrive(_identity(function), (args, given), self._find)
+        witness, grid, came_to = self.evidence.witness, kwargs.get("grid"), list[int]()
+        memory: list[torch.Tensor] | None = None
+
+        def last_moment(meta: Any) -> Any:
+            """What the wrapper computes as late as for its grid must be seen, too."""
+            nonlocal memory
+            with self.awake():
+                sizes = grid(meta) if callable(grid) else grid
+                came_to[:] = _sizes(sizes)
+            if self.options.watch:
+                self._anywhere = None
+                witness.full |= _hooked()
+                memory = witness.arrive(identity(function), (args, given), self._find)
+            return tuple(came_to) if isinstance(sizes, tuple | list) else sizes
+
+        kwargs["grid"] = last_moment
         try:
             yield
         finally:
             witness.leave(memory, came_to)
 
+    def returned(self, outputs: Sequence[torch.Tensor]) -> None:
+        """The call has ended: with ``watch``, the memory behind its outputs is written down."""
+        if self.options.watch:
+            self._anywhere = None
+            self.evidence.witness.returned(outputs, self._find)
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """What the kernel's wrapper does in the middle of a launch is its own again."""
+        before = self._paused, self._noting
+        self._paused, self._noting = 0, self.options.trace
+        try:
+            yield
+        finally:
+            self._paused, self._noting = before
+
     def _find(self, address: int) -> Range | None:
-        """The memory of an argument, or of an allocation of this call or an earlier one."""
+        """The memory of an argument, of an allocation of this call or an earlier one, or of any
+        other tensor that there is."""
         own = (
             (start, start + allocation.nbytes)
             for allocation in self._held
@@ -177,7 +207,9 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for start, end in (*self._inputs, *own, *_kept()):
             if start <= address < max(end, start + 1):
                 return start, end
-        return None
+        if self._anywhere is None:
+            self._anywhere = Anywhere(gc.get_objects())
+        return self._anywhere.find(address)
 
     def __torch_dispatch__(
         self,
@@ -207,6 +239,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = func._schema.name.removeprefix("aten::")
         if self._paused or not self.options.watch or name not in BOOKKEEPING:
             return func(*args, **kwargs)
+        self._anywhere = None
         given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
         result = func(*args, **kwargs)
         made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
@@ -309,25 +342,12 @@ def _kept() -> Iterator[Range]:
     return (own for weak, own in _KEPT if not weak.expired())
 
 
-def _identity(function: Any) -> str:
-    """A kernel's name and place in its source."""
-    plain = getattr(function, "fn", function)
-    line = getattr(getattr(plain, "__code__", None), "co_firstlineno", 0)
-    return f"{getattr(plain, '__qualname__', type(plain).__name__)}:{line}"
+def _hooked() -> bool:
+    """Whether something runs at each launch after all that could be seen before it."""
+    from triton import knobs
 
-
-def _telling(grid: Any, came_to: list[int]) -> Any:
-    """The grid, which notes how many programs it came to."""
-    if not callable(grid):
-        came_to[:] = _sizes(grid)
-        return grid
-
-    def told(meta: Any) -> Any:
-        result = grid(meta)
-        came_to[:] = _sizes(result)
-        return result
-
-    return told
+    hooks = (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
+    return any(hook is not None and getattr(hook, "calls", True) for hook in hooks)
 
 
 def _sizes(grid: Any) -> list[int]:

@@ -6,21 +6,28 @@ Kept for calls with ``watch`` alone, whose data are small. The referee compares 
 
 from __future__ import annotations
 
+import bisect
 import ctypes
+import dataclasses
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from numbers import Integral, Real
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, TypeGuard
 
+import numpy as np
 import torch
 
 from verifier.candidate.dtypes import NAMES
+from verifier.candidate.identity import identity
 
 MAX_LAUNCHES: Final = 2048
-MAX_NBYTES: Final = 32 << 20
+MAX_NBYTES: Final = 128 << 20
 MAX_TENSORS: Final = 64
 MAX_NUMBERS: Final = 4096
 _MAX_DEPTH: Final = 8
@@ -30,6 +37,8 @@ Range = tuple[int, int]
 Number = int | float
 Find = Callable[[int], Range | None]
 """The memory of a known tensor around an address; None if it is nobody's."""
+
+_PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 
 
 _TRITON: Final[set[str]] = set()
@@ -47,26 +56,34 @@ class _UnseenError(Exception):
 
 @dataclass(slots=True)
 class Launch:
-    """Copies of the memory behind its tensors before and after it, and everything else about it
-    as numbers (texts as their hashes)."""
+    """Copies of the memory behind its tensors before and after it, where that memory begins, and
+    everything else about it as numbers (texts as their hashes)."""
 
     before: tuple[torch.Tensor, ...]
+    places: tuple[int, ...]
     after: tuple[torch.Tensor, ...] = ()
     numbers: tuple[Number, ...] = ()
     strays: int = 0
-    """How many numbers among its arguments are addresses of memory that is no tensor's."""
+    """How often it is handed, or reaches, memory that is no tensor's."""
 
 
 @dataclass(slots=True)
 class Witness:
     """Copies what every launch of one call sees. ``full`` says that something was not seen."""
 
+    exact: bool = False
+    """Each access of a launch is told to ``accessed``, so that no address needs to be guessed."""
     launches: list[Launch] = field(default_factory=list)
+    final: Launch | None = None
+    """The memory behind what the call returned, like that of a launch which changes nothing."""
     full: bool = False
     _nbytes: int = 0
+    _contents: dict[tuple[bytes, torch.dtype], torch.Tensor] = field(default_factory=dict)
+    _open: tuple[Reachable, Find] | None = None
 
     def arrive(self, what: str, arguments: Any, find: Find) -> list[torch.Tensor] | None:
         """A launch is about to happen; the memory that it can reach, for ``leave``."""
+        self._open = None
         try:
             leaves = list(_leaves(arguments, _MAX_DEPTH))
         except _UnseenError:
@@ -77,26 +94,92 @@ class Witness:
         memory, shapes = _reached(given, find)
         numbers, strays, pointed = _addresses(numbers, memory, find)
         memory += pointed
-        if not self._room(memory) or len(numbers) + len(shapes) > MAX_NUMBERS:
+        known = (_hash(what), *shapes, *numbers)
+        few = len(self.launches) < MAX_LAUNCHES and len(memory) <= MAX_TENSORS
+        before = self._copies(memory, find) if few and len(known) <= MAX_NUMBERS else None
+        if before is None:
             self.full = True
             return None
-        known = (_hash(what), *shapes, *numbers)
-        before = _told(_copies(memory), find)
-        self.launches.append(Launch(before=before, numbers=known, strays=strays))
+        strays = 0 if self.exact else strays
+        self.launches.append(Launch(before, _places(memory), numbers=known, strays=strays))
+        self._open = Reachable.of(memory), find
         return memory
+
+    def returned(self, outputs: Sequence[torch.Tensor], find: Find) -> None:
+        """The call has ended with these."""
+        if self.arrive("return", list(outputs), find) is not None:
+            self.final = self.launches.pop()
+        self._open = None
+
+    def accessed(self, addresses: Any, mask: Any) -> None:
+        """The launch in progress reads or writes there, where the mask lets it."""
+        if self._open is None:
+            return
+        reachable, find = self._open
+        where, places = np.broadcast_arrays(mask, addresses)
+        for address in reachable.outside(places[where.astype(bool)]):
+            if find(address) is None:
+                self.launches[-1].strays += 1
+            else:  # a tensor's, which it was led to in some disguise
+                self.full = True
 
     def leave(self, memory: Sequence[torch.Tensor] | None, grid: Sequence[int] = ()) -> None:
         """The launch whose memory this is has ended."""
-        if memory is None:
+        if memory is None or self._open is None:
             return
+        find, self._open = self._open[1], None
         last = self.launches[-1]
-        last.after = _copies(memory)
+        after = self._copies(memory, find)
+        if after is None:
+            self.full = True
+            return
+        last.after, last.places = after, _places(memory)
         last.numbers = (*last.numbers, *grid)
 
-    def _room(self, tensors: Sequence[torch.Tensor]) -> bool:
-        self._nbytes += 2 * sum(tensor.numel() * tensor.itemsize for tensor in tensors)
-        few = len(self.launches) < MAX_LAUNCHES and len(tensors) <= MAX_TENSORS
-        return few and self._nbytes <= MAX_NBYTES
+    def _copies(
+        self, tensors: Sequence[torch.Tensor], find: Find
+    ) -> tuple[torch.Tensor, ...] | None:
+        """What is there at this moment, on the CPU, dense; the same contents are kept once. None
+        for more than can be kept. Addresses in tables are told as places in their tensors."""
+        kept = []
+        for tensor in tensors:
+            plain = tensor.detach().cpu().contiguous()
+            raw = plain.reshape(-1).view(torch.uint8)
+            key = hashlib.blake2b(raw.numpy().data, digest_size=16).digest(), plain.dtype
+            if key not in self._contents:
+                self._nbytes += raw.numel()
+                if self._nbytes > MAX_NBYTES:
+                    return None
+                self._contents[key] = _told(plain.clone(), find)
+            kept.append(self._contents[key])
+        return tuple(kept)
+
+
+def _places(memory: Iterable[torch.Tensor]) -> tuple[int, ...]:
+    return tuple(tensor.data_ptr() for tensor in memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """The memory that a launch was seen to reach."""
+
+    starts: np.ndarray[Any, Any]
+    ends: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, memory: Iterable[torch.Tensor]) -> Reachable:
+        spans = sorted((t.data_ptr(), t.data_ptr() + t.numel() * t.itemsize) for t in memory)
+        bounds = np.array(spans or [(0, 0)], dtype=np.uint64)
+        # The same memory may be there in several dtypes, and one part of it in another.
+        return cls(bounds[:, 0], np.maximum.accumulate(bounds[:, 1]))
+
+    def outside(self, addresses: np.ndarray[Any, Any]) -> list[int]:
+        """Those that do not lie in there, each once."""
+        places = np.unique(addresses.astype(np.uint64))
+        last = np.searchsorted(self.starts, places, side="right") - 1
+        inside = (last >= 0) & (places < self.ends[np.maximum(last, 0)])
+        found: list[int] = places[~inside].tolist()
+        return found
 
 
 def _leaves(value: Any, depth: int) -> Iterator[torch.Tensor | Number]:
@@ -104,7 +187,7 @@ def _leaves(value: Any, depth: int) -> Iterator[torch.Tensor | Number]:
     if depth == 0:
         raise _UnseenError
     if isinstance(value, torch.Tensor):
-        if value.dtype not in NAMES or value.layout is not torch.strided:
+        if type(value) not in _PLAIN or value.dtype not in NAMES or not _is_strided(value):
             raise _UnseenError
         yield value
     elif isinstance(value, Real):
@@ -118,14 +201,23 @@ def _leaves(value: Any, depth: int) -> Iterator[torch.Tensor | Number]:
         yield from _leaves([*value.keys(), *value.values()], depth - 1)
     elif _is_tritons(type(value)):
         yield from _leaves(_fields(value), depth - 1)
+    elif isinstance(value, FunctionType):
+        yield _hash(identity(value))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (one.name for one in dataclasses.fields(value))
+        yield from _leaves([getattr(value, name) for name in names], depth - 1)
     else:
         raise _UnseenError
+
+
+def _is_strided(value: torch.Tensor) -> bool:
+    return value.layout is torch.strided
 
 
 def _is_name(value: Any) -> bool:
     """Something that stands for itself and holds no data of its own."""
     return value is None or isinstance(
-        value, str | torch.dtype | torch.device | torch.layout | torch.memory_format
+        value, str | Enum | torch.dtype | torch.device | torch.layout | torch.memory_format
     )
 
 
@@ -138,9 +230,8 @@ def _is_tritons(kind: type) -> bool:
 
 def _fields(value: Any) -> list[Any]:
     """What a wrapper of Triton's holds; a kernel or a dtype is as good as its name."""
-    plain = getattr(value, "fn", None)
-    if plain is not None:
-        return [getattr(plain, "__qualname__", "")]
+    if getattr(value, "fn", None) is not None:
+        return [identity(value)]
     if type(value).__name__ in ("dtype", "constexpr_type"):
         return [str(value)]
     if not hasattr(value, "__dict__"):
@@ -178,11 +269,6 @@ def _span(storage: torch.UntypedStorage) -> Range:
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
-def _copies(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """On the CPU, dense, detached: what was there at this moment."""
-    return tuple(tensor.detach().to("cpu", copy=True).contiguous() for tensor in tensors)
-
-
 def _addresses(
     numbers: Sequence[Number], memory: Sequence[torch.Tensor], find: Find
 ) -> tuple[list[Number], int, list[torch.Tensor]]:
@@ -204,16 +290,15 @@ def _addresses(
     return told, strays, [_bytes_at(own, memory) for own in led.values()]
 
 
-def _told(copies: tuple[torch.Tensor, ...], find: Find) -> tuple[torch.Tensor, ...]:
-    """The copies, with addresses in tables of pointers told as places in their tensors."""
-    for table in copies:
-        if table.dtype in (torch.int64, torch.uint64):
-            words = table.view(torch.int64)
-            for address in _entries(table):
-                own = find(address)
-                if own is not None:
-                    words[words == address] = address - own[0]
-    return copies
+def _told(copy: torch.Tensor, find: Find) -> torch.Tensor:
+    """The copy, with addresses in a table of pointers told as places in their tensors."""
+    if copy.dtype in (torch.int64, torch.uint64):
+        words = copy.view(torch.int64)
+        for address in _entries(copy):
+            own = find(address)
+            if own is not None:
+                words[words == address] = address - own[0]
+    return copy
 
 
 def _may_be_address(number: Number) -> TypeGuard[int]:
@@ -221,8 +306,12 @@ def _may_be_address(number: Number) -> TypeGuard[int]:
 
 
 def _entries(table: torch.Tensor) -> list[int]:
-    values = table.detach().view(torch.int64).cpu()
-    found: list[int] = torch.unique(values[values >= _LOWEST_ADDRESS]).tolist()
+    """What may be an address, each once, in the order of the table: addresses themselves have
+    another order in each process."""
+    values = table.detach().view(torch.int64).cpu().reshape(-1).numpy()
+    values = values[values >= _LOWEST_ADDRESS]
+    _, first = np.unique(values, return_index=True)
+    found: list[int] = values[np.sort(first)].tolist()
     return found
 
 
@@ -245,3 +334,27 @@ def _mapped() -> Iterator[Range]:
     for line in Path("/proc/self/maps").read_text(encoding="ascii", errors="replace").splitlines():
         start, _, end = line.partition(" ")[0].partition("-")
         yield int(start, 16), int(end, 16)
+
+
+class Anywhere:
+    """The memory of every tensor that Python holds, however it was made: looked up once."""
+
+    def __init__(self, everything: Iterable[Any]) -> None:
+        spans = sorted(set(_spans(everything)))
+        self._starts = [start for start, _ in spans]
+        self._ends = [end for _, end in spans]
+
+    def find(self, address: int) -> Range | None:
+        place = bisect.bisect_right(self._starts, address) - 1
+        if place < 0 or address >= self._ends[place]:
+            return None
+        return self._starts[place], self._ends[place]
+
+
+def _spans(everything: Iterable[Any]) -> Iterator[Range]:
+    for value in everything:
+        if type(value) in _PLAIN and value.layout is torch.strided:
+            with suppress(RuntimeError):  # some have no storage
+                own = _span(value.untyped_storage())
+                if own[0] < own[1]:
+                    yield own

@@ -172,6 +172,9 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return failed("it hands a launch the address of memory that is no tensor's")
     if before and before[0].returned and not (before[0].watched or before[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
+    wrong = _wrong_when_watched(bench, followed, before)
+    if wrong:
+        return wrong
     changed = [one.changed for one in followed]
     _renew(bench, subject)
     after = _journey(subject, followed, changed)
@@ -184,6 +187,20 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if unsteady.passed:
         return finding
     return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
+
+
+def _wrong_when_watched(
+    bench: Bench, followed: Sequence[Followed], replies: Sequence[Reply]
+) -> Finding | None:
+    """An answer that nobody would take says nothing about how right ones are made."""
+    for one, reply in zip(followed, replies, strict=True):
+        outputs = bench.results(one.case, one.base, reply)
+        if isinstance(outputs, Finding):
+            continue
+        wrong = _plainly_wrong(bench, one.case, one.base, outputs)
+        if wrong:
+            return inconclusive(f"its answer is wrong here: {wrong.detail} ({_where(one.case)})")
+    return None
 
 
 def _renew(bench: Bench, subject: Subject) -> None:
@@ -222,11 +239,13 @@ def _compare(
     known = Known()
     so_far = not_applicable("no single element makes a difference here")
     for one, old, new, element in zip(followed, before, after, elements, strict=True):
+        if so_far.passed and ReplyKind.UNSUPPORTED in (old.kind, new.kind):
+            continue  # this device cannot run it in that dtype, say
         finding = _outside(old, new, element, known)
+        if so_far.passed and finding.status is GateStatus.NOT_APPLICABLE:
+            finding = inconclusive(f"elsewhere it returns, and here it does not: {finding.detail}")
         if not finding.passed:  # what is known ends here
-            silent = so_far.passed and finding.status is GateStatus.NOT_APPLICABLE
-            where = f"{finding.detail} ({_where(one.case)})"
-            return so_far if silent else replace(finding, detail=where)
+            return replace(finding, detail=f"{finding.detail} ({_where(one.case)})")
         so_far = finding
     return so_far
 

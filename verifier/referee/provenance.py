@@ -21,7 +21,12 @@ _FLOATS: Final = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 _WORDS: Final = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _WIDEST: Final = max(_WORDS)
 
+MAX_BYTE_PAIRS: Final = 4096
+"""Of the 65,536 pairs of bytes: whoever leaves more of them behind explains nothing by that."""
+
 Pair = tuple[torch.Tensor, torch.Tensor]
+Place = tuple[int, int]
+"""Where memory begins, and how many bytes it has."""
 
 
 class UncomparableError(Exception):
@@ -47,10 +52,12 @@ class Element:
 
 class Known:
     """What the launches so far have left behind: the two values at each place where the calls
-    differ. One launch that leaves every number there is explains nothing by that."""
+    differ, and what lies where since. One launch that leaves every number there is explains nothing
+    by that."""
 
     def __init__(self) -> None:
         self._pairs: list[Pair] = []
+        self._left: tuple[dict[Place, torch.Tensor], ...] = ({}, {})
         self._keys: dict[torch.dtype, tuple[int, torch.Tensor]] = {}
         # Drawn anew each time, so that no kernel can be made to collide.
         self._factors = [secrets.randbits(63) | 1 for _ in range(2)]
@@ -58,9 +65,28 @@ class Known:
     def add(self, pairs: Sequence[Pair]) -> None:
         self._pairs.extend(pairs)
 
+    def leave(self, one: Watched, two: Watched) -> None:
+        """What a launch has left behind in each of the two calls."""
+        self.add(_pairs(one.after, two.after))
+        for left, launch in zip(self._left, (one, two), strict=True):
+            placed = zip(launch.places, launch.after, strict=False)
+            left.update((_place(start, tensor), _bytes(tensor)) for start, tensor in placed)
+
+    def unchanged(self, one: Watched, two: Watched, number: int) -> torch.Tensor:
+        """For each byte of the number-th memory that a launch is handed: whether it holds in both
+        calls what a launch left just there."""
+        first, second = (
+            _since(left, launch, number)
+            for left, launch in zip(self._left, (one, two), strict=True)
+        )
+        return first & second
+
     def has(self, one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
         """Where these two are such a pair, in any dtype that both were cast to since."""
-        return torch.isin(self._key(one, two), self._of(one.dtype))
+        known = self._of(one.dtype)
+        if one.element_size() == 1 and len(known) > MAX_BYTE_PAIRS:
+            return torch.zeros(one.shape, dtype=torch.bool)
+        return torch.isin(self._key(one, two), known)
 
     def _of(self, dtype: torch.dtype) -> torch.Tensor:
         count, known = self._keys.get(dtype, (0, torch.empty(0, dtype=torch.int64)))
@@ -92,15 +118,15 @@ def foreign_values(
     if len(before.watched) != len(after.watched):
         raise UncomparableError("how often it launches depends on the values")
     for number, (one, two) in enumerate(zip(before.watched, after.watched, strict=True), start=1):
-        for pair in _pairs(one.before, two.before):
-            if _foreign(pair, element, known):
-                return f"launch {number} is handed values that no launch computed"
+        if _foreign_memory(one, two, element, known):
+            return f"launch {number} is handed values that no launch computed"
         if _foreign_numbers(one, two, element, known):
             return f"what launch {number} is depends on the data, in a number, a grid or a name"
-        known.add(_pairs(one.after, two.after))
-    for place, pair in enumerate(_pairs(before.outputs, after.outputs)):
-        if _foreign(pair, element, known):
-            return f"output {place} holds values that no launch left behind"
+        known.leave(one, two)
+    if before.final is None or after.final is None:
+        raise UncomparableError("what it returns cannot be seen through")
+    if _foreign_memory(before.final, after.final, element, known):
+        return "an output holds values that no launch left behind"
     if element:  # a later call may still keep it
         known.add([(element.old.reshape(1), element.new.reshape(1))])
     return None
@@ -115,11 +141,40 @@ def _pairs(one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> list[Pai
     return list(zip(one, two, strict=True))
 
 
-def _foreign(pair: Pair, element: Element | None, known: Known) -> bool:
-    """Whether the tensors differ in a place that nothing explains."""
+def _since(left: dict[Place, torch.Tensor], launch: Watched, number: int) -> torch.Tensor:
+    now = _bytes(launch.before[number])
+    before = None
+    if number < len(launch.places):
+        before = left.get(_place(launch.places[number], launch.before[number]))
+    return torch.zeros_like(now, dtype=torch.bool) if before is None else now == before
+
+
+def _place(start: int, tensor: torch.Tensor) -> Place:
+    return start, tensor.numel() * tensor.element_size()
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def _foreign_memory(one: Watched, two: Watched, element: Element | None, known: Known) -> bool:
+    """Whether some memory that a launch is handed holds what nothing explains."""
+    return any(
+        _foreign(pair, element, known, known.unchanged(one, two, number))
+        for number, pair in enumerate(_pairs(one.before, two.before))
+    )
+
+
+def _foreign(
+    pair: Pair, element: Element | None, known: Known, unchanged: torch.Tensor | None = None
+) -> bool:
+    """Whether the tensors differ in a place that nothing explains. ``unchanged`` says for each byte
+    whether it is as a launch left it."""
     width = element.old.element_size() if element else _WIDEST
     one, two = (_flat(tensor, width) for tensor in pair)
     changed = bits(one) != bits(two)
+    if unchanged is not None:
+        changed &= ~unchanged.view(-1, one.element_size()).all(dim=1)
     if not changed.any():
         return False
     one, two = one[changed], two[changed]
@@ -179,8 +234,7 @@ def _images(tensor: torch.Tensor, dtype: torch.dtype) -> Iterator[torch.Tensor]:
         yield from (tensor.to(middle).to(dtype) for middle in _FLOATS)
     else:
         yield tensor.to(torch.int64).view(dtype)
-    words = not (dtype.is_floating_point and tensor.is_floating_point())
-    if words and tensor.numel() * tensor.element_size() % dtype.itemsize == 0:
+    if tensor.numel() * tensor.element_size() % dtype.itemsize == 0:
         yield tensor.view(dtype)
     if tensor.dtype is torch.uint8:  # memory that was found by its address: of whatever dtype
         kinds = [kind for kind in _FLOATS if tensor.numel() % kind.itemsize == 0]

@@ -34,7 +34,7 @@ VIOLATORS = {
 }
 HOSTILE = {
     "hostile_subclass": "tensor subclass",
-    "hostile_overwritten": "output 0 holds values that no launch left behind",
+    "hostile_overwritten": "an output holds values that no launch left behind",
     "hostile_words": "handed values that no launch computed",
     "hostile_address": "the address of memory that is no tensor's",
     "hostile_neighbour": "handed values that no launch computed",
