@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -158,3 +159,33 @@ def test_what_never_changes_needs_no_explanation() -> None:
 def test_calls_that_go_different_ways_cannot_be_compared(other: Launches) -> None:
     with pytest.raises(UncomparableError):
         found(reply([launch([torch.zeros(3)])]), reply(other))
+
+
+def placed(before: torch.Tensor, after: torch.Tensor, place: int) -> Watched:
+    return Watched((before,), (after,), (), 0, places=(place,))
+
+
+def moved_on(one: torch.Tensor, two: torch.Tensor, place: int) -> str | None:
+    """A first launch leaves these at place 64; a second one is handed the same at ``place``."""
+    blank = torch.zeros_like(one)
+    calls = ([placed(blank, left, 64), placed(left, left, place)] for left in (one, two))
+    return found(*(reply(launches) for launches in calls))
+
+
+def test_what_lies_where_a_launch_left_it_needs_no_other_explanation() -> None:
+    one = torch.arange(1 << 16).to(torch.int32).view(torch.uint8)
+    two = one.flip(0)
+    assert moved_on(one, two, 64) is None
+
+
+def test_a_launch_that_leaves_every_byte_explains_none_elsewhere() -> None:
+    pairs = torch.cartesian_prod(torch.arange(256), torch.arange(256)).to(torch.uint8)
+    explained = moved_on(pairs[:, 0].contiguous(), pairs[:, 1].contiguous(), 128)
+    assert explained is not None
+    assert "no launch computed" in explained
+
+
+def test_what_returns_otherwise_than_a_launch_is_seen_through_or_not_at_all() -> None:
+    blind = replace(reply([launch([data(OLD)])]), final=None)
+    with pytest.raises(UncomparableError):
+        found(blind, blind)

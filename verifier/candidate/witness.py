@@ -249,11 +249,16 @@ def _reached(given: Sequence[torch.Tensor], find: Find) -> tuple[list[torch.Tens
     shapes: list[int] = []
     for tensor in given:
         storage = tensor.untyped_storage()
-        own = find(tensor.data_ptr()) or _span(storage)
+        own = _part(find(tensor.data_ptr()), _span(storage))
         memory.setdefault((own[0], tensor.dtype), _view(storage, own, tensor.dtype))
         shapes += [tensor.data_ptr() - own[0] if tensor.numel() else 0]
         shapes += [*tensor.shape, *tensor.stride()]
     return list(memory.values()), shapes
+
+
+def _part(own: Range | None, whole: Range) -> Range:
+    """The memory that was found, if it lies within this storage; else all of the storage."""
+    return own if own and whole[0] <= own[0] <= own[1] <= whole[1] else whole
 
 
 def _view(storage: torch.UntypedStorage, own: Range, dtype: torch.dtype) -> torch.Tensor:

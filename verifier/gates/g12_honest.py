@@ -169,7 +169,7 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     subject.restart()  # what earlier gates had it keep may be too much to watch
     before = _journey(subject, followed, [one.base for one in followed])
     if before and any(launch.strays for reply in before for launch in reply.watched):
-        return failed("it hands a launch the address of memory that is no tensor's")
+        return failed("a launch is handed, or reaches, memory that is no tensor's")
     if before and before[0].returned and not (before[0].watched or before[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
     wrong = _wrong_when_watched(bench, followed, before)
