@@ -30,6 +30,8 @@ BOOKKEEPING: Final = frozenset(
 # fmt: on
 """Torch operations with which wrappers prepare lengths and offsets, where the op takes integers;
 a watched call shows them like launches."""
+ON_INTEGERS: Final = " on integers"
+"""Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
 
 
 class InfrastructureError(RuntimeError):
@@ -157,7 +159,7 @@ class Reply:
     previous_outputs: tuple[torch.Tensor, ...] = ()
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
-    allocations."""
+    allocations. Bookkeeping says so where it was done on integers alone (see ON_INTEGERS)."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     tuned: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.witness import Range, Witness
-from verifier.subject import BOOKKEEPING, Poison
+from verifier.subject import BOOKKEEPING, ON_INTEGERS, Poison
 
 GUARD_BYTES: Final = 256
 SLACK_BYTES: Final = 64 << 10
@@ -190,7 +190,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._inside(func, args, kwargs or {})
         result = self._bookkept(func, args, kwargs or {})
         if self._noting:
-            self._note(func)
+            self._note(func, (args, kwargs, result))
         if self._paused:
             return result
         if func in _ALLOCATE:
@@ -222,10 +222,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with self:
             return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)
 
-    def _note(self, func: Any) -> None:
+    def _note(self, func: Any, values: Any) -> None:
         name = func._schema.name
-        if name not in _QUIET and not _is_view(func) and len(self.evidence.ops) < MAX_NAMES:
-            self.evidence.ops.append(name)
+        if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
+            return
+        bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
+        self.evidence.ops.append(name + ON_INTEGERS if bookkeeping else name)
 
     def _carve(self, plain: torch.Tensor, *, keep: bool = False) -> torch.Tensor:
         """The same tensor between canaries; poisoned, or with the contents that it had."""
@@ -362,6 +364,12 @@ def _carvable(plain: Any) -> bool:
         and plain.untyped_storage().nbytes() > 0
         and not plain.is_pinned()
     )
+
+
+def _on_integers(values: Any) -> bool:
+    """Whether no tensor among an operation's operands and results holds anything else."""
+    tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
+    return not any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors)
 
 
 def _is_view(func: Any) -> bool:

@@ -243,6 +243,19 @@ def test_trace_tells_compute_from_views_and_names_launches(load: Load) -> None:
     assert reply.launches == ("double",)
 
 
+def test_bookkeeping_says_whether_it_was_done_on_integers_alone(load: Load) -> None:
+    source = b"""
+import torch
+def run(x):
+    torch.cumsum(x.long(), 0)
+    torch.cumsum(x.long(), 0, dtype=torch.float32)
+    return torch.cumsum(x, 0)
+"""
+    reply = load(source).call([torch.ones(8)], CallOptions(trace=True))
+    sums = [op for op in reply.ops if "cumsum" in op]
+    assert sums == ["aten::cumsum on integers", "aten::cumsum", "aten::cumsum"]
+
+
 def test_ablation_leaves_the_launches_out(load: Load) -> None:
     candidate = load(TRITON)
     x = torch.ones(8)
