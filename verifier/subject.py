@@ -159,7 +159,8 @@ class Reply:
     previous_outputs: tuple[torch.Tensor, ...] = ()
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
-    allocations. Bookkeeping says so where it was done on integers alone (see ON_INTEGERS)."""
+    allocations, and without those on data that certainly come from no argument. Bookkeeping says
+    so where it was done on integers alone (see ON_INTEGERS)."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     tuned: tuple[str, ...] = ()

@@ -46,6 +46,7 @@ class Launches:
                 stage.evidence.launches.append(name)
             if stage.options.ablate:
                 return None
+            stage.reached(args, kwargs)
             with stage.paused(noting=self._interpreted), stage.launched(function, args, kwargs):
                 try:
                     return run(function, *args, **kwargs)

@@ -2,7 +2,7 @@
 
 ``Stage`` is a dispatch mode that is active only while the kernel runs. It carves each fresh
 allocation out of a bigger buffer with canaries on both sides, fills it with poison and, when
-asked, writes down the torch operations that compute something.
+asked, writes down the torch operations that compute something with the call's data.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.witness import Range, Witness
 from verifier.subject import BOOKKEEPING, ON_INTEGERS, Poison
@@ -188,16 +189,35 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if _is_kernels_own(func):
             return self._inside(func, args, kwargs or {})
+        free = self._is_free(func, args, kwargs or {})
         result = self._bookkept(func, args, kwargs or {})
-        if self._noting:
+        if self._noting and not free:
             self._note(func, (args, kwargs, result))
-        if self._paused:
-            return result
+        if not self._paused:
+            result = self._guarded(func, args, kwargs or {}, result)
+        if free:
+            _FREE.made(result)
+        return result
+
+    def _is_free(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether it works on nothing that may depend on the data; without arguments that hold
+        some, whatever is computed may be the answer."""
+        return _FREE.operation(func, (*args, *kwargs.values())) and bool(self._inputs)
+
+    def reached(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A launch gets these: what it can reach may depend on data from now on."""
+        given = (value for name, value in kwargs.items() if name not in ("grid", "warmup"))
+        _FREE.launched((*args, *given), self._inputs)
+
+    def _guarded(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> Any:
+        """The result, between canaries if it is a fresh allocation."""
         if func in _ALLOCATE:
             return self._carve(result)
         if func in _FILL:
             return self._carve(result, keep=True)
-        for tensor in _resizable(func, args, kwargs or {}):
+        for tensor in _resizable(func, args, kwargs):
             self._note_resized(tensor)
         return result
 
@@ -286,6 +306,9 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 _KNOWN_OPS: Final[set[str]] = set()
 """Names of all operations that there are before the kernel is loaded."""
+
+_FREE: Final = Free()
+"""For all calls of the process: what they keep may be met again."""
 
 _KEPT: Final[deque[tuple[Any, Range]]] = deque(maxlen=4096)
 """Weak references to the latest allocations, of whatever call, with their own memory."""

@@ -31,6 +31,7 @@ VIOLATORS = {
     "violator_patches": "patched torch.allclose",
     "violator_python_inside": "Triton's compiler refuses softmax_kernel",
     "violator_real_sums": "torch computes for it: cumsum",
+    "violator_scratch": "torch computes for it: _softmax",
     "violator_global_number": "Cannot access global variable LOWEST",
 }
 HOSTILE = {
@@ -56,6 +57,7 @@ TWINS = [
     "twin_constexpr",
     "twin_custom_op",
     "twin_last_block",
+    "twin_lazy_table",
     "twin_numpy",
     "twin_pointer_table",
     "twin_pruned",

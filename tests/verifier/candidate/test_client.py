@@ -243,6 +243,56 @@ def test_trace_tells_compute_from_views_and_names_launches(load: Load) -> None:
     assert reply.launches == ("double",)
 
 
+TABLE = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def touch(t):
+    tl.store(t, 1.0)
+
+KEPT = []
+def run(x, make):
+    if make:
+        KEPT[:] = [torch.arange(8.0) / 3]
+        {made}
+        return x + 1
+    return torch.exp(KEPT[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "noted"),
+    [
+        ("pass", False),
+        ("KEPT[0] = KEPT[0].view(2, 4).T.contiguous().sqrt()", False),
+        ("KEPT[0] = torch.zeros_like(x).add_(2)", False),
+        ("KEPT[0].copy_(x)", True),
+        ("KEPT[0][2:3].add_(x[0])", True),
+        ("torch.add(x, 1, out=KEPT[0])", True),
+        ("KEPT[0] = KEPT[0] * x", True),
+        ("KEPT[0].set_(x.untyped_storage())", True),
+        ("KEPT[0] = torch.from_numpy(x.numpy())", True),
+        ("KEPT[0] = torch.rand(8)", True),
+        ("touch[(1,)](KEPT[0])", True),
+        ("touch[(1,)](KEPT[0][4:])", True),
+        ("touch[(1,)](KEPT[0].clone())", False),
+    ],
+)
+def test_torch_computes_where_data_come_in_even_in_an_earlier_call(
+    load: Load, made: str, noted: bool
+) -> None:
+    candidate = load(TABLE.format(made=made).encode())
+    assert candidate.call([torch.ones(8), True]).returned
+    reply = candidate.call([torch.ones(8), False], CallOptions(trace=True))
+    assert reply.returned
+    assert ("aten::exp" in reply.ops) is noted
+
+
+def test_without_arguments_that_hold_data_all_that_torch_computes_counts(load: Load) -> None:
+    source = b"import torch\ndef run(n):\n    return torch.arange(n).float().cos()\n"
+    assert "aten::cos" in load(source).call([8], CallOptions(trace=True)).ops
+
+
 def test_bookkeeping_says_whether_it_was_done_on_integers_alone(load: Load) -> None:
     source = b"""
 import torch
