@@ -106,7 +106,8 @@ class ReplyKind(StrEnum):
     MEMORY = "memory"
     """It went over its memory limit, or an allocation failed."""
     UNSUPPORTED = "unsupported"
-    """This device cannot run it at all, whatever its merit (libdevice in the interpreter, say)."""
+    """This device cannot run it at all, whatever its merit (libdevice in the interpreter, say, or
+    what its interpreter fails in and Triton's compiler takes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,8 @@ class Reply:
     """The configuration that each autotuner launched its kernel with."""
     refused: tuple[str, ...] = ()
     """The launches that Triton's compiler refused, and why, with ``compile``."""
+    in_launch: str = ""
+    """The kernel inside whose launch Triton's interpreter ended, if it may be to blame."""
     watched: tuple[Watched, ...] = ()
     """Its launches in order, with ``watch``."""
     watch_full: bool = False

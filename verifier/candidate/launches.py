@@ -11,6 +11,7 @@ from typing import Any
 
 from verifier.candidate.engine import Engine
 from verifier.candidate.errors import RefusedError
+from verifier.candidate.replies import interpreters_perhaps
 from verifier.candidate.staging import MAX_NAMES, Stage
 
 
@@ -52,6 +53,10 @@ class Launches:
                     return run(function, *args, **kwargs)
                 except RefusedError as error:
                     stage.evidence.refused.append(f"{name}: {error}")
+                    raise
+                except Exception as error:
+                    if self._interpreted and interpreters_perhaps(error):
+                        stage.evidence.risen = error, name
                     raise
 
         return launch

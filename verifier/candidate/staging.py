@@ -117,6 +117,8 @@ class Evidence:
     launches: list[str] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    risen: tuple[Exception, str] | None = None
+    """What rose inside a launch and may be the interpreter's doing, and inside which kernel's."""
     witness: Witness = field(default_factory=Witness)
 
 
