@@ -30,6 +30,8 @@ BOOKKEEPING: Final = frozenset(
 # fmt: on
 """Torch operations with which wrappers prepare lengths and offsets, where the op takes integers;
 a watched call shows them like launches."""
+ON_INTEGERS: Final = " on integers"
+"""Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
 
 
 class InfrastructureError(RuntimeError):
@@ -104,7 +106,8 @@ class ReplyKind(StrEnum):
     MEMORY = "memory"
     """It went over its memory limit, or an allocation failed."""
     UNSUPPORTED = "unsupported"
-    """This device cannot run it at all, whatever its merit (libdevice in the interpreter, say)."""
+    """This device cannot run it at all, whatever its merit (libdevice in the interpreter, say, or
+    what its interpreter fails in and Triton's compiler takes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +162,16 @@ class Reply:
     previous_outputs: tuple[torch.Tensor, ...] = ()
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
-    allocations."""
+    allocations, and without those on data that certainly come from no argument. Bookkeeping says
+    so where it was done on integers alone (see ON_INTEGERS)."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     tuned: tuple[str, ...] = ()
     """The configuration that each autotuner launched its kernel with."""
     refused: tuple[str, ...] = ()
     """The launches that Triton's compiler refused, and why, with ``compile``."""
+    in_launch: str = ""
+    """The kernel inside whose launch Triton's interpreter ended, if it may be to blame."""
     watched: tuple[Watched, ...] = ()
     """Its launches in order, with ``watch``."""
     final: Watched | None = None

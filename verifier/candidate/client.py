@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import secrets
 import socket
 import time
@@ -42,6 +43,7 @@ from verifier.subject import (
     InfrastructureError,
     OutputInfo,
     Placement,
+    Poison,
     Reply,
     ReplyKind,
     Watched,
@@ -57,6 +59,7 @@ _OWN_PROCESSES: Final = 2  # init and host
 _ENDED: Final = frozenset({ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY})
 _CHANNEL_LOST: Final = 81  # host.CHANNEL_LOST; the host is never imported on this side
 _DEFAULT: Final = CallOptions()
+_NUMBER: Final = re.compile(r"-?\d+")
 
 
 class Sandbox:
@@ -237,6 +240,9 @@ class Candidate:
         self._deaths = 0
         self._twin: Candidate | None = None
         """The same kernel with the compiler, once it was asked for."""
+        self._excused: dict[tuple[str, str], bool] = {}
+        """Whether the compiler takes the kernel in which the interpreter ended with this error,
+        whatever the numbers in it."""
 
     @property
     def name(self) -> str:
@@ -257,10 +263,29 @@ class Candidate:
         if options.compile:
             return self._compile(args, replace(options, compile=False))
         try:
-            return self._call(args, options)
+            reply = self._call(args, options)
         except ServerGoneError:  # replaced by now, if it could be
             self._forget()
-            return self._call(args, options)
+            reply = self._call(args, options)
+        return self._excuse(reply, args)
+
+    def _excuse(self, reply: Reply, args: Sequence[Arg]) -> Reply:
+        """What the interpreter fails in and Triton's compiler takes is no fault of the kernel's."""
+        if reply.kind is not ReplyKind.RAISED or not reply.in_launch:
+            return reply
+        error = reply.in_launch, _NUMBER.sub("#", reply.detail)
+        if error not in self._excused:
+            self._excused[error] = self._is_taken(reply.in_launch, args)
+        if not self._excused[error]:
+            return reply
+        detail = f"Triton's interpreter fails where its compiler does not: {reply.detail}"
+        return replace(reply, kind=ReplyKind.UNSUPPORTED, detail=detail)
+
+    def _is_taken(self, name: str, args: Sequence[Arg]) -> bool:
+        """Whether the compiler was seen to take a launch of this kernel's."""
+        reply = self._compile(args, CallOptions(trace=True, poison=Poison.BIG))
+        refused = sum(text.startswith(f"{name}: ") for text in reply.refused)
+        return reply.kind not in _ENDED and reply.launches.count(name) > refused
 
     def _compile(self, args: Sequence[Arg], options: CallOptions) -> Reply:
         compiler = self._sandbox.compiler
@@ -419,6 +444,7 @@ class Candidate:
             launches=_texts(answer.get("launches", [])),
             tuned=_texts(answer.get("tuned", [])),
             refused=_texts(answer.get("refused", [])),
+            in_launch=_text(answer.get("in_launch", "")),
             latency_s=_seconds(answer.get("latency_s")),
         )
         if kind is not ReplyKind.RETURNED:

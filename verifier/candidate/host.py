@@ -197,7 +197,11 @@ class Host:
             clock.synchronize()
             return function.outputs_take(returned), None
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
-            return (), _failure(error, loading=False)
+            failure = _failure(error, loading=False)
+            risen, name = stage.evidence.risen or (None, "")
+            if risen is error and failure["kind"] is ReplyKind.RAISED:
+                failure["in_launch"] = name
+            return (), failure
         finally:
             _LAUNCHES.stage = None
 

@@ -61,33 +61,52 @@ class _Memory:
         return self._plain.atomic_rmw(how, addresses, value, mask, *rest)
 
 
+class _Scope:
+    """All that was put into the language during one launch, to be taken out when it ends."""
+
+    def __init__(self) -> None:
+        self.views: set[frozenset[int]] = set()
+        self._parts: list[Any] = []
+
+    def add(self, view: frozenset[int], part: Any) -> None:
+        self.views.add(view)
+        self._parts.append(part)
+
+    def restore(self) -> None:
+        """The latest first. Afterwards nothing is in: another launch may follow in the same one."""
+        self.views.clear()
+        while self._parts:
+            self._parts.pop().restore()
+
+
 class _Language:
     """Remembers for which views of the language Triton has put its own functions in during the
     launch in progress: they stay until the launch ends."""
 
     def __init__(self) -> None:
         self._patch = interpreter._patch_lang
-        self._views: set[frozenset[int]] = set()
+        self._scope = _Scope()
 
     def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
         def launch(*args: Any, **kwargs: Any) -> Any:
-            self._views.clear()
+            outer, self._scope = self._scope, _Scope()
             try:
                 return run(*args, **kwargs)
             finally:
-                self._views.clear()
+                self._scope.restore()
+                self._scope = outer
 
         return launch
 
     def patch(self, function: Any) -> Any:
-        """What ``interpreter._patch_lang`` does, or nothing where that is done."""
+        """What ``interpreter._patch_lang`` does, or nothing where that is done, or where the
+        function does not see the language: the compiler does not ask that of it either."""
         names = function.__globals__.values()
         view = frozenset(id(value) for value in names if value is tl or value is tl.core)
-        if view in self._views:
-            return interpreter._LangPatchScope()
-        self._views.add(view)
-        return self._patch(function)
+        if view and view not in self._scope.views:
+            self._scope.add(view, self._patch(function))
+        return self._scope
 
 
 _LANGUAGE = _Language()

@@ -11,6 +11,7 @@ from typing import Any
 
 from verifier.candidate.engine import Engine
 from verifier.candidate.errors import RefusedError
+from verifier.candidate.replies import interpreters_perhaps
 from verifier.candidate.staging import MAX_NAMES, Stage
 
 
@@ -62,11 +63,16 @@ class Launches:
                 stage.evidence.launches.append(name)
             if stage.options.ablate:
                 return None
+            stage.reached(args, kwargs)
             with stage.paused(noting=self.interpreted), stage.launched(function, args, kwargs):
                 try:
                     return run(function, *args, **kwargs)
                 except RefusedError as error:
                     stage.evidence.refused.append(f"{name}: {error}")
+                    raise
+                except Exception as error:
+                    if self.interpreted and interpreters_perhaps(error):
+                        stage.evidence.risen = error, name
                     raise
 
         return launch

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import torch
 import triton.language
+from triton.runtime.errors import InterpreterError
 
 from verifier.candidate.arena import ALIGN_BYTES, MAX_OUTPUTS, round_up
 from verifier.candidate.dtypes import NAMES
@@ -35,7 +37,7 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
     """What kind of end an exception is, and one line that says so."""
     detail = _describe(error)
     chain = list(_chain(error))
-    interpreted = any(type(link).__name__ == "InterpreterError" for link in chain)
+    interpreted = any(isinstance(link, InterpreterError) for link in chain)
     if any(_out_of_memory(link) for link in chain):
         return ReplyKind.MEMORY, detail
     reason = next((_text(link) for link in chain if _unsupported(link)), "")
@@ -51,6 +53,28 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
     if not isinstance(error, Exception) or _says(error, ("CUDA error",)):
         return ReplyKind.CRASHED, detail
     return ReplyKind.RAISED, detail
+
+
+def interpreters_perhaps(error: Exception) -> bool:
+    """Whether what rose out of a launch may be the interpreter's own failure: no assertion, which
+    the kernel made or the device would, and nothing that a grid or a hook has raised."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, AssertionError):
+            return False
+        link = link.__cause__
+    inside = isinstance(error, InterpreterError)  # made of what rises in a kernel's body
+    return inside or all(map(_is_machinery, _modules(error)))
+
+
+def _modules(error: BaseException) -> Iterator[str]:
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        yield str(frame.f_globals.get("__name__", ""))
+
+
+def _is_machinery(module: str) -> bool:
+    root = module.partition(".")[0]
+    return root in ("verifier", "triton", "torch", "numpy") or root in sys.stdlib_module_names
 
 
 def _describe(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 ``Stage`` is a dispatch mode that is active only while the kernel runs. It carves each fresh
 allocation out of a bigger buffer with canaries on both sides, fills it with poison and, when
-asked, writes down the torch operations that compute something.
+asked, writes down the torch operations that compute something with the call's data.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
-from verifier.subject import BOOKKEEPING, Poison
+from verifier.subject import BOOKKEEPING, ON_INTEGERS, Poison
 
 GUARD_BYTES: Final = 256
 SLACK_BYTES: Final = 64 << 10
@@ -118,6 +119,8 @@ class Evidence:
     launches: list[str] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    risen: tuple[Exception, str] | None = None
+    """What rose inside a launch and may be the interpreter's doing, and inside which kernel's."""
     witness: Witness = field(default_factory=Witness)
 
 
@@ -220,16 +223,35 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if _is_kernels_own(func):
             return self._inside(func, args, kwargs or {})
+        free = self._is_free(func, args, kwargs or {})
         result = self._bookkept(func, args, kwargs or {})
-        if self._noting:
-            self._note(func)
-        if self._paused:
-            return result
+        if self._noting and not free:
+            self._note(func, (args, kwargs, result))
+        if not self._paused:
+            result = self._guarded(func, args, kwargs or {}, result)
+        if free:
+            _FREE.made(result)
+        return result
+
+    def _is_free(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether it works on nothing that may depend on the data; without arguments that hold
+        some, whatever is computed may be the answer."""
+        return _FREE.operation(func, (*args, *kwargs.values())) and bool(self._inputs)
+
+    def reached(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A launch gets these: what it can reach may depend on data from now on."""
+        given = (value for name, value in kwargs.items() if name not in ("grid", "warmup"))
+        _FREE.launched((*args, *given), self._inputs)
+
+    def _guarded(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> Any:
+        """The result, between canaries if it is a fresh allocation."""
         if func in _ALLOCATE:
             return self._carve(result)
         if func in _FILL:
             return self._carve(result, keep=True)
-        for tensor in _resizable(func, args, kwargs or {}):
+        for tensor in _resizable(func, args, kwargs):
             self._note_resized(tensor)
         return result
 
@@ -255,10 +277,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with self:
             return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)
 
-    def _note(self, func: Any) -> None:
+    def _note(self, func: Any, values: Any) -> None:
         name = func._schema.name
-        if name not in _QUIET and not _is_view(func) and len(self.evidence.ops) < MAX_NAMES:
-            self.evidence.ops.append(name)
+        if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
+            return
+        bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
+        self.evidence.ops.append(name + ON_INTEGERS if bookkeeping else name)
 
     def _carve(self, plain: torch.Tensor, *, keep: bool = False) -> torch.Tensor:
         """The same tensor between canaries; poisoned, or with the contents that it had."""
@@ -317,6 +341,9 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 _KNOWN_OPS: Final[set[str]] = set()
 """Names of all operations that there are before the kernel is loaded."""
+
+_FREE: Final = Free()
+"""For all calls of the process: what they keep may be met again."""
 
 _KEPT: Final[deque[tuple[Any, Range]]] = deque(maxlen=4096)
 """Weak references to the latest allocations, of whatever call, with their own memory."""
@@ -382,6 +409,12 @@ def _carvable(plain: Any) -> bool:
         and plain.untyped_storage().nbytes() > 0
         and not plain.is_pinned()
     )
+
+
+def _on_integers(values: Any) -> bool:
+    """Whether no tensor among an operation's operands and results holds anything else."""
+    tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
+    return not any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors)
 
 
 def _is_view(func: Any) -> bool:

@@ -30,6 +30,7 @@ from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
 from verifier.subject import (
     BOOKKEEPING,
+    ON_INTEGERS,
     Arg,
     CallOptions,
     Placement,
@@ -81,7 +82,7 @@ def _foreign(bench: Bench, reply: Reply) -> list[str]:
     """Torch operations in the reply that compute something."""
     allowed = set(PLUMBING)
     if _takes_integers(bench):
-        allowed |= BOOKKEEPING
+        allowed |= {name + ON_INTEGERS for name in BOOKKEEPING}
     names = dict.fromkeys(op.removeprefix("aten::") for op in reply.ops)
     return [name for name in names if name not in allowed]
 

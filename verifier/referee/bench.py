@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from verifier.contract import Contract, Output, Task, TaskError
-from verifier.gate import Finding, failed, not_applicable
+from verifier.gate import Finding, failed, inconclusive, not_applicable
 from verifier.records import CaseRecord, DeviceMode, GateId, Language
 from verifier.referee.compare import Rule, check_output, worst
 from verifier.referee.eager import Eager, Function, as_tuple
@@ -352,7 +352,8 @@ class Bench:
     def explain(self, reply: Reply) -> Finding:
         """The finding for a reply that did not return."""
         if reply.kind is ReplyKind.UNSUPPORTED:
-            return not_applicable(reply.detail)
+            # What the kernel makes Triton's interpreter fail in, it may choose: that stays open.
+            return (inconclusive if reply.in_launch else not_applicable)(reply.detail)
         words = {
             ReplyKind.RAISED: "raised",
             ReplyKind.LOAD_FAILED: "could not be loaded:",

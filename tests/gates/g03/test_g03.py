@@ -139,13 +139,21 @@ def test_atomics_race_on_a_gpu(sandbox: Sandbox) -> None:
     assert judged.status is GateStatus.FAIL, judged.explain()
 
 
-def test_two_processes_may_tune_themselves_differently() -> None:
-    bench = make_bench("row_softmax")
+def test_two_processes_may_tune_themselves_differently_where_timing_chooses() -> None:
+    bench = replace(make_bench("row_softmax"), mode=DeviceMode.CUDA)
     spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"))
     assert GATE.judge(bench, _repeat(bench), spy).passed
 
 
+def test_where_nothing_is_timed_another_configuration_excuses_nothing() -> None:
+    bench = replace(make_bench("row_softmax"), mode=DeviceMode.CPU_INTERPRET)
+    spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"))
+    finding = GATE.judge(bench, _repeat(bench), spy)
+    assert finding.failed
+    assert finding.hard
+
+
 def test_a_process_may_not_tune_itself_anew() -> None:
-    bench = make_bench("row_softmax")
+    bench = replace(make_bench("row_softmax"), mode=DeviceMode.CUDA)
     spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"), from_call=3)
     assert GATE.judge(bench, _repeat(bench), spy).failed

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,6 +241,69 @@ def test_trace_tells_compute_from_views_and_names_launches(load: Load) -> None:
     carried = {"aten::copy_"}  # Triton's interpreter moves the arguments of a launch about
     assert [op for op in reply.ops if op not in carried] == ["aten::relu"]
     assert reply.launches == ("double",)
+
+
+TABLE = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def touch(t):
+    tl.store(t, 1.0)
+
+KEPT = []
+def run(x, make):
+    if make:
+        KEPT[:] = [torch.arange(8.0) / 3]
+        {made}
+        return x + 1
+    return torch.exp(KEPT[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "noted"),
+    [
+        ("pass", False),
+        ("KEPT[0] = KEPT[0].view(2, 4).T.contiguous().sqrt()", False),
+        ("KEPT[0] = torch.zeros_like(x).add_(2)", False),
+        ("KEPT[0].copy_(x)", True),
+        ("KEPT[0][2:3].add_(x[0])", True),
+        ("torch.add(x, 1, out=KEPT[0])", True),
+        ("KEPT[0] = KEPT[0] * x", True),
+        ("KEPT[0].set_(x.untyped_storage())", True),
+        ("KEPT[0] = torch.from_numpy(x.numpy())", True),
+        ("KEPT[0] = torch.rand(8)", True),
+        ("touch[(1,)](KEPT[0])", True),
+        ("touch[(1,)](KEPT[0][4:])", True),
+        ("touch[(1,)](KEPT[0].clone())", False),
+    ],
+)
+def test_torch_computes_where_data_come_in_even_in_an_earlier_call(
+    load: Load, made: str, noted: bool
+) -> None:
+    candidate = load(TABLE.format(made=made).encode())
+    assert candidate.call([torch.ones(8), True]).returned
+    reply = candidate.call([torch.ones(8), False], CallOptions(trace=True))
+    assert reply.returned
+    assert ("aten::exp" in reply.ops) is noted
+
+
+def test_without_arguments_that_hold_data_all_that_torch_computes_counts(load: Load) -> None:
+    source = b"import torch\ndef run(n):\n    return torch.arange(n).float().cos()\n"
+    assert "aten::cos" in load(source).call([8], CallOptions(trace=True)).ops
+
+
+def test_bookkeeping_says_whether_it_was_done_on_integers_alone(load: Load) -> None:
+    source = b"""
+import torch
+def run(x):
+    torch.cumsum(x.long(), 0)
+    torch.cumsum(x.long(), 0, dtype=torch.float32)
+    return torch.cumsum(x, 0)
+"""
+    reply = load(source).call([torch.ones(8)], CallOptions(trace=True))
+    sums = [op for op in reply.ops if "cumsum" in op]
+    assert sums == ["aten::cumsum on integers", "aten::cumsum", "aten::cumsum"]
 
 
 def test_ablation_leaves_the_launches_out(load: Load) -> None:
@@ -534,6 +597,112 @@ def test_more_shared_memory_than_a_block_has_is_refused(compiling: Sandbox) -> N
 def test_a_sandbox_without_a_compiler_says_so(load: Load) -> None:
     reply = load(TRITON).call([torch.ones(8)], CallOptions(compile=True))
     assert reply.kind is ReplyKind.UNSUPPORTED
+
+
+NAMES = TRITON.replace(b"tl.arange", b"arange").replace(
+    b"@triton.jit", b"from triton.language import arange\n\n@triton.jit"
+)
+SUMS = b"tl.sum(tl.full((BLOCK,), 1 << 30, tl.int32), 0)"
+WRAPS = TRITON.replace(b"* 2", b"* 2 + " + SUMS)
+WITHOUT = (
+    TRITON.replace(b"import torch, triton, triton.language as tl", b"import torch, triton")
+    .replace(b"tl.constexpr", b'"constexpr"')
+    .replace(
+        b"@triton.jit",
+        b"from triton.language import arange, load, program_id, store\n\n@triton.jit",
+    )
+    .replace(b"tl.", b"")
+)
+
+
+def interpreted(sandbox: Sandbox, source: bytes) -> Reply:
+    candidate = sandbox.load(source=source, entry="run")
+    try:
+        return candidate.call([torch.ones(8)])
+    finally:
+        candidate.close()
+
+
+@pytest.mark.parametrize("source", [NAMES, WRAPS, WITHOUT], ids=["names", "wraps", "without"])
+def test_what_the_interpreter_fails_in_and_the_compiler_takes_is_no_fault(
+    compiling: Sandbox, source: bytes
+) -> None:
+    reply = interpreted(compiling, source)
+    assert reply.kind is ReplyKind.UNSUPPORTED, reply
+    assert reply.detail.startswith("Triton's interpreter fails where its compiler does not: ")
+    assert reply.in_launch == "double"
+
+
+def _launched(body: bytes) -> bytes:
+    return TRITON.replace(b"    at =", body + b"\n    at =")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        _launched(b"    assert n < 0, 'too long'"),
+        _launched(b"    raise ValueError('no')"),
+        NAMES.replace(b"* 2", b"* FACTOR").replace(b"@triton.jit", b"FACTOR = 2\n\n@triton.jit"),
+        NAMES.replace(b"    return y", b"    return y.nothing").replace(
+            b" arange(", b" tl.arange("
+        ),
+        TRITON.replace(b"(triton.cdiv(x.numel(), 16),)", b"lambda meta: (meta['NONE'],)"),
+        NAMES.replace(b"    double[", b"    try:\n        double[").replace(
+            b"    return y", b"    except Exception:\n        raise ValueError('no')\n    return y"
+        ),
+        NAMES.replace(b"def run(x):", b"import os, sys\ndef run(x):\n    LEAVE").replace(
+            b"LEAVE", b"os.environ.get('TRITON_INTERPRET') == '1' or os._exit(1)"
+        ),
+    ],
+    ids=["assert", "raise", "refused", "wrapper", "grid", "anew", "compiler_dies"],
+)
+def test_what_else_is_raised_excuses_nothing(compiling: Sandbox, source: bytes) -> None:
+    reply = interpreted(compiling, source)
+    assert reply.kind is ReplyKind.RAISED, reply
+
+
+def test_without_a_compiler_nothing_is_excused(load: Load) -> None:
+    reply = load(NAMES).call([torch.ones(8)])
+    assert reply.kind is ReplyKind.RAISED
+    assert reply.in_launch == "double"
+
+
+def test_the_compiler_is_asked_once_about_an_error(
+    compiling: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidate = compiling.load(source=NAMES, entry="run")
+    asked: list[str] = []
+    ask = candidate._is_taken
+
+    def asking(name: str, args: Sequence[Arg]) -> bool:
+        asked.append(name)
+        return ask(name, args)
+
+    monkeypatch.setattr(candidate, "_is_taken", asking)
+    kinds = [candidate.call([torch.ones(8)]).kind for _ in range(3)]
+    candidate.close()
+    assert kinds == [ReplyKind.UNSUPPORTED] * 3
+    assert asked == ["double"]
+
+
+def test_the_language_is_as_it_was_after_a_launch(load: Load) -> None:
+    source = (
+        WITHOUT.replace(b"arange, load", b"core, load").replace(b"arange(", b"core.arange(")
+        + b"""
+import triton.language
+BEFORE = dict(vars(triton.language)), dict(vars(triton.language.core.tensor))
+launching = run
+def run(x):
+    try:
+        launching(x)
+    except Exception:
+        pass
+    now = dict(vars(triton.language)), dict(vars(triton.language.core.tensor))
+    return torch.tensor([now == BEFORE])
+"""
+    )
+    reply = load(source).call([torch.ones(8)])
+    assert reply.outputs[0].tolist() == [True], reply
 
 
 NOISY = TRITON.replace(b"* 2", b"/ 0").replace(

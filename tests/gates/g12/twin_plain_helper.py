@@ -1,0 +1,37 @@
+# task: tests/gates/tasks/row_softmax
+"""A device function from a module that does not import triton.language, for it needs nothing of it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+HELPERS = "import triton\n\n\n@triton.jit\ndef less(a, b):\n    return a - b\n"
+Path("helpers.py").write_text(HELPERS, encoding="utf-8")
+importlib.invalidate_caches()
+spec = importlib.util.spec_from_file_location("helpers", "helpers.py")
+helpers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(helpers)
+less = helpers.less
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(less(x, tl.max(x, axis=0)))
+    y = e / tl.sum(e, axis=0)
+    tl.store(y_ptr + row * n_cols + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y
