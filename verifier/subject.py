@@ -172,6 +172,9 @@ class Reply:
     """The launches that Triton's compiler refused, and why, with ``compile``."""
     in_launch: str = ""
     """The kernel inside whose launch Triton's interpreter ended, if it may be to blame."""
+    chosen: bool = False
+    """UNSUPPORTED by what the kernel itself may have chosen: in its own words it asks for a GPU, or
+    it has led the interpreter to where that fails."""
     watched: tuple[Watched, ...] = ()
     """Its launches in order, with ``watch``."""
     final: Watched | None = None

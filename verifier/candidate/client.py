@@ -279,7 +279,7 @@ class Candidate:
         if not self._excused[error]:
             return reply
         detail = f"Triton's interpreter fails where its compiler does not: {reply.detail}"
-        return replace(reply, kind=ReplyKind.UNSUPPORTED, detail=detail)
+        return replace(reply, kind=ReplyKind.UNSUPPORTED, detail=detail, chosen=True)
 
     def _is_taken(self, name: str, args: Sequence[Arg]) -> bool:
         """Whether the compiler was seen to take a launch of this kernel's."""
@@ -445,6 +445,7 @@ class Candidate:
             tuned=_texts(answer.get("tuned", [])),
             refused=_texts(answer.get("refused", [])),
             in_launch=_text(answer.get("in_launch", "")),
+            chosen=kind is ReplyKind.UNSUPPORTED and answer.get("chosen") is not False,
             latency_s=_seconds(answer.get("latency_s")),
         )
         if kind is not ReplyKind.RETURNED:

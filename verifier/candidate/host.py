@@ -24,7 +24,12 @@ from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
-from verifier.candidate.replies import OutputRegion, failure_classify, output_info
+from verifier.candidate.replies import (
+    OutputRegion,
+    failure_classify,
+    is_our_refusal,
+    output_info,
+)
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import function
@@ -263,7 +268,7 @@ _MAX_EFFECTS: Final = 200
 
 def _failure(error: BaseException, *, loading: bool) -> Body:
     kind, detail = failure_classify(error, loading=loading)
-    return {"kind": kind, "detail": detail}
+    return {"kind": kind, "detail": detail, "chosen": not is_our_refusal(error)}
 
 
 def _read_all(fd: int, nbytes: int) -> bytes:

@@ -55,6 +55,11 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
     return ReplyKind.RAISED, detail
 
 
+def is_our_refusal(error: BaseException) -> bool:
+    """Whether it ended in something that we ourselves say does not exist here."""
+    return any(isinstance(link, UnsupportedError) for link in _chain(error))
+
+
 def interpreters_perhaps(error: Exception) -> bool:
     """Whether what rose out of a launch may be the interpreter's own failure: no assertion, which
     the kernel made or the device would, and nothing that a grid or a hook has raised."""

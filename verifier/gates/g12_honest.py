@@ -240,7 +240,7 @@ def _compare(
     known = Known()
     so_far = not_applicable("no single element makes a difference here")
     for one, old, new, element in zip(followed, before, after, elements, strict=True):
-        if so_far.passed and ReplyKind.UNSUPPORTED in (old.kind, new.kind):
+        if so_far.passed and any(_is_unsupported(reply) for reply in (old, new)):
             continue  # this device cannot run it in that dtype, say
         finding = _outside(old, new, element, known)
         if so_far.passed and finding.status is GateStatus.NOT_APPLICABLE:
@@ -249,6 +249,10 @@ def _compare(
             return replace(finding, detail=f"{finding.detail} ({_where(one.case)})")
         so_far = finding
     return so_far
+
+
+def _is_unsupported(reply: Reply) -> bool:
+    return reply.kind is ReplyKind.UNSUPPORTED and not reply.chosen
 
 
 def _where(case: CaseRecord) -> str:

@@ -352,8 +352,8 @@ class Bench:
     def explain(self, reply: Reply) -> Finding:
         """The finding for a reply that did not return."""
         if reply.kind is ReplyKind.UNSUPPORTED:
-            # What the kernel makes Triton's interpreter fail in, it may choose: that stays open.
-            return (inconclusive if reply.in_launch else not_applicable)(reply.detail)
+            # A kernel that chooses what is judged of it must not be accepted for the rest.
+            return (inconclusive if reply.chosen else not_applicable)(reply.detail)
         words = {
             ReplyKind.RAISED: "raised",
             ReplyKind.LOAD_FAILED: "could not be loaded:",
