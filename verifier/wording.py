@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from typing import Final
 
 from verifier.records import GateId, GateStatus
@@ -115,6 +116,37 @@ def value_text(text: str, dtype: str) -> str:
     if float(short) == value:
         return text
     return short if any(mark in short for mark in ".e") else f"{short}.0"
+
+
+def same_value(expected: str, got: str, dtype: str) -> bool:
+    """Whether a value of the dtype is the expected one, which may be spelled with more digits.
+
+    NaN is the same as NaN, and -0.0 as 0.0.
+    """
+    wanted, value = number(expected), number(got)
+    if wanted is None or value is None or "float" not in dtype:
+        return expected == got
+    wanted, value = rounded(wanted, dtype), rounded(value, dtype)
+    return wanted == value or (math.isnan(wanted) and math.isnan(value))
+
+
+_PACKED: Final = {"float16": "<e", "float32": "<f", "bfloat16": "<f"}
+
+
+def rounded(value: float, dtype: str) -> float:
+    """The value of the dtype that is nearest; a dtype that is not known rounds nothing."""
+    packed = _PACKED.get(dtype)
+    if packed is None or not math.isfinite(value):
+        return value
+    try:
+        data = struct.pack(packed, value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if dtype == "bfloat16":  # the upper half of a float32, rounded to even
+        bits = int.from_bytes(data, "little")
+        bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+        data = bits.to_bytes(4, "little")
+    return float(struct.unpack(packed, data)[0])
 
 
 def number(text: str) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verifier.wording import Faults, in_one_line, value_text
+from verifier.wording import Faults, in_one_line, same_value, value_text
 
 LISTING = (
     "Triton's compiler refuses softmax_kernel: CompilationError: at 5:45:\n"
@@ -108,3 +108,27 @@ def test_two_kernels_that_do_not_compile_for_other_reasons_are_two_faults() -> N
 )
 def test_a_value_has_the_digits_of_its_dtype(text: str, dtype: str, shown: str) -> None:
     assert value_text(text, dtype) == shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "dtype", "same"),
+    [
+        ("0.7310585786300049", "0.7310585975646973", "float32", True),
+        ("0.7310585786300049", "0.73105865", "float32", False),
+        ("0.1", "0.0999755859375", "float16", True),
+        ("0.1", "0.10009765625", "bfloat16", True),
+        ("0.1", "0.1005859375", "bfloat16", False),
+        ("100000.0", "inf", "float16", True),
+        ("3.4e38", "inf", "float32", False),
+        ("nan", "nan", "float32", True),
+        ("nan", "0.0", "float32", False),
+        ("-0.0", "0.0", "float32", True),
+        ("(1+2j)", "(1+2j)", "complex64", True),
+        ("True", "False", "bool", False),
+        ("9007199254740993", "9007199254740992", "int64", False),
+    ],
+)
+def test_a_value_is_the_expected_one_to_the_precision_of_its_dtype(
+    expected: str, got: str, dtype: str, same: bool
+) -> None:
+    assert same_value(expected, got, dtype) is same

@@ -121,6 +121,12 @@ def test_a_running_run_shows_what_is_judged_and_what_is_at_work(client: Client) 
     assert f'data-seq="{Run.objects.get(pk=run.pk).last_seq}"' in html
 
 
+def test_one_gate_of_twelve_is_judged(client: Client, db: None) -> None:
+    run = samples.run_lease(fresh_run(), samples.node_online())
+    samples.run_post(run, events.Gate(samples.gate_results()[0]))
+    assert "One of twelve gates is judged." in html_of(client, run)
+
+
 @pytest.mark.django_db
 def test_what_a_lost_attempt_found_is_not_shown_as_this_attempts_finding(client: Client) -> None:
     node = samples.node_online()

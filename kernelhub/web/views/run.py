@@ -21,7 +21,7 @@ from kernelhub.core.selectors import run_detail
 from kernelhub.core.services import run_cancel
 from kernelhub.web import selectors
 from kernelhub.web.access import may_cancel, readers_only
-from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, STRIP_LOOKS, GatePage, run_look
+from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, GatePage, run_look
 from kernelhub.web.commands import hub_command
 from kernelhub.web.evidence import Evidence, evidence
 from kernelhub.web.figures import TimingRow, figure_json, timing_figure
@@ -100,7 +100,6 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "run": run,
         "verdict": verdict,
         "cells": marks,
-        "looks": {name: [look.css, look.glyph, look.word] for name, look in STRIP_LOOKS.items()},
         "judged_looks": tuple(LOOKS.values()),
         "failures": failures,
         "fetch": f"{hub_command(request, 'verdict', str(pk), '--json')} > {_verdict_name(run)}",
