@@ -28,6 +28,7 @@ import httpx
 
 from kernelhub.programs import BIN
 from verifier.records import GateId, GateStatus, Outcome
+from verifier.wording import Faults, in_one_line
 
 POLL_S: Final = 25
 """How long the hub may hold an answer back while nothing happens."""
@@ -39,6 +40,9 @@ WAIT_PATIENCE_S: Final = 300.0
 
 LABEL_LENGTH: Final = 120
 """What the hub takes."""
+
+REASON_LENGTH: Final = 200
+"""Characters of a reason in a line; the run's page and the verdict hold the whole."""
 
 RETRY_STATUS: Final = frozenset({429, 500, 502, 503, 504})
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -172,6 +176,8 @@ def submit(hub: Hub, options: argparse.Namespace) -> Exit:
     body |= {name: value for name, value in optional.items() if value is not None}
     key = options.key or uuid.uuid4().hex
     run = patiently(hub, lambda: hub.post("runs", body, key=key), SUBMIT_PATIENCE_S)
+    if run.get("notice"):
+        note(run["notice"])
     if options.wait:
         note(f"run {run['id']} is {run['status']}: {hub.url}{run['page']}")
         return wait(hub, run["id"], options)
@@ -252,17 +258,16 @@ def read_source(name: str) -> str:
 def wait(hub: Hub, run_id: str, options: argparse.Namespace) -> Exit:
     """Follow the run to its end, through restarts of the hub, and report it."""
     after, done = 0, False
-    told: set[str] = set()
+    teller = Teller(gates=somebody_watches())
     try:
         while not done:
             page = patiently(hub, partial(_events, hub, run_id, after), WAIT_PATIENCE_S)
             for event in page["events"]:
                 after = event["seq"]
-                progress(event)
-                told |= {gate_line(event["payload"])} if event["kind"] == "gate" else set()
+                teller.tell(event)
             done = page["done"]
         run = patiently(hub, lambda: hub.get(f"runs/{run_id}"), WAIT_PATIENCE_S)
-        return report(hub, run, options, told if same_terminal() else ())
+        return report(hub, run, options, teller.told if same_place() else ())
     except KeyboardInterrupt:
         note(f"\nThe run goes on. `{again(options, 'watch', run_id)}` takes up the wait again.")
         return Exit.INTERRUPTED
@@ -309,13 +314,19 @@ def again(options: argparse.Namespace, *words: str) -> str:
     return shlex.join((f"{BIN}/kernelhub", *words, *place))
 
 
-def same_terminal() -> bool:
-    """Whether results and what is said beside them come out at one terminal."""
+def same_place() -> bool:
+    """Whether results and what is said beside them come out at one place: one terminal, or one
+    pipe or file that both were led into."""
     try:
-        places = [os.ttyname(stream.fileno()) for stream in (sys.stdout, sys.stderr)]
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
     except (OSError, ValueError):
         return False
-    return places[0] == places[1]
+
+
+def somebody_watches() -> bool:
+    """Whether gates are told as they come: to a person, or where the result lacks them then. A
+    log beside the result would but hold them twice."""
+    return sys.stderr.isatty() or same_place()
 
 
 def show_table(
@@ -330,7 +341,8 @@ def show_table(
     show(f"{run['outcome']}: {kernel} on {run['task']}, seed {run['seed']}, {run['node']}")
     if run["illusion"]:
         show("an illusion: the loose test accepts this kernel")
-    for line in (gate_line(gate) for gate in document["gates"]):
+    faults = Faults()
+    for line in (gate_line(gate, faults) for gate in document["gates"]):
         if line not in told:
             show("  " + line)
     for line in unjudged_lines(document["gates"]):
@@ -343,11 +355,19 @@ def show_table(
     show(f"{hub.url}{run['page']}")
 
 
-def gate_line(gate: Mapping[str, Any]) -> str:
+def gate_line(gate: Mapping[str, Any], faults: Faults) -> str:
+    """A gate, its finding and why; a reason that an earlier gate gave is not told again."""
     name = GateId(gate["gate"]).name.lower().replace("_", " ")
+    first = faults.earlier(gate["gate"], gate["status"], gate["reason"])
     words = gate["summary"] if gate["status"] == GateStatus.PASS else gate["reason"]
-    hard = " (no tolerance involved)" if gate["hard"] else ""
-    return f"{GLYPHS[gate['status']]} {gate['gate']:3} {name:12} {words}{hard}"
+    said = f"same as {first}" if first else f"{in_one_line(words, REASON_LENGTH)}{_hard(gate)}"
+    return f"{GLYPHS[gate['status']]} {gate['gate']:3} {name:12} {said}"
+
+
+def _hard(gate: Mapping[str, Any]) -> str:
+    """Worth saying of values that are compared; nobody asks it of a syntax error."""
+    values = (gate.get("counterexample") or {}).get("output")
+    return " (no tolerance involved)" if gate["hard"] and values else ""
 
 
 def unjudged_lines(gates: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -360,19 +380,30 @@ def unjudged_lines(gates: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for (status, reason), at in counts.items():
         word = "left open" if status == GateStatus.INCONCLUSIVE else "not judged here"
         cases = "1 case" if at.total() == 1 else f"{at.total()} cases"
-        yield f"{word}: {cases} of {', '.join(at)}: {reason}"
+        yield f"{word}: {cases} of {', '.join(at)}: {in_one_line(reason, REASON_LENGTH)}"
 
 
-def progress(event: Mapping[str, Any]) -> None:
-    """One line for each thing worth knowing while waiting; what kernels print is not shown."""
-    payload = event["payload"]
-    match event["kind"]:
-        case "leased":
-            note(f"{payload['node']} judges it")
-        case "gate":
-            note(gate_line(payload))
-        case "attempt_lost" | "requeued":
-            note(f"{event['kind'].replace('_', ' ')}: {payload['reason']}")
+class Teller:
+    """Says each thing worth knowing while waiting in one line, ``gates`` only when asked to; what
+    kernels print is not shown. ``told`` holds the lines of the gates of the latest attempt."""
+
+    def __init__(self, *, gates: bool) -> None:
+        self.told: set[str] = set()
+        self._gates = gates
+        self._faults = Faults()
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        payload = event["payload"]
+        match event["kind"]:
+            case "leased":
+                self.told, self._faults = set(), Faults()
+                note(f"{payload['node']} judges it")
+            case "gate" if self._gates:
+                line = gate_line(payload, self._faults)
+                self.told.add(line)
+                note("  " + line)
+            case "attempt_lost" | "requeued":
+                note(f"{event['kind'].replace('_', ' ')}: {payload['reason']}")
 
 
 def plain(text: str) -> str:

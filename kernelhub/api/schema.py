@@ -59,3 +59,12 @@ def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for operation in operations.values():
             operation["responses"]["default"] = PROBLEM_RESPONSE
     return result
+
+
+def add_summaries(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """The first sentence of what an operation says of itself stands beside its path."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            text = operation.get("description", "").split("\n\n")[0].replace("\n", " ")
+            operation.setdefault("summary", text.rstrip("."))
+    return result

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.contrib.auth.models import User
@@ -16,7 +16,7 @@ from rest_framework.exceptions import ValidationError
 from kernelhub.api.models import Submission
 from kernelhub.api.problems import Fault, Kind, ProblemError
 from kernelhub.core.choices import TaskStatus
-from kernelhub.core.models import Node, Run, Task
+from kernelhub.core.models import Kernel, Node, Run, Task
 from kernelhub.core.services import IdempotencyConflictError, kernel_register, run_enqueue
 
 KEY_MAX: Final = 200
@@ -29,6 +29,7 @@ class Submitted:
 
     run: Run
     fresh: bool
+    notice: str = ""
 
 
 def run_submit(*, user: User, wanted: Mapping[str, Any], key: str | None, body: Any) -> Submitted:
@@ -39,11 +40,21 @@ def run_submit(*, user: User, wanted: Mapping[str, Any], key: str | None, body: 
     """
     digest = body_digest(body)
     if key is not None and (known := _run_of(user, key)) is not None:
-        return _replayed(known, digest)
-    try:
-        return _store(user, wanted, key, digest)
-    except IdempotencyConflictError as error:
-        raise key_reused() from error
+        submitted = _replayed(known, digest)
+    else:
+        try:
+            submitted = _store(user, wanted, key, digest)
+        except IdempotencyConflictError as error:
+            raise key_reused() from error
+    return replace(submitted, notice=_notice(submitted.run.kernel, wanted["label"]))
+
+
+def _notice(kernel: Kernel, label: str) -> str:
+    """One content is one kernel, which keeps its first label: said where another was wanted."""
+    if not label or label == kernel.label:
+        return ""
+    name = repr(kernel.label) if kernel.label else f"sha256 {kernel.sha256[:12]}, without a label"
+    return f"This task knows this source already, as {name}; the label {label!r} was not kept."
 
 
 def read_key(text: str | None) -> str | None:

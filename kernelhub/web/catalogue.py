@@ -149,12 +149,6 @@ LOOKS: Final = {
 }
 WAITING: Final = Look("wait", "·", "not judged yet")
 RUNNING: Final = Look("run", "…", "being judged")
-STRIP_LOOKS: Final = {
-    **{status.value: look for status, look in LOOKS.items()},
-    "wait": WAITING,
-    "run": RUNNING,
-}
-"""What a live strip may show, by the names that run.js knows; the words stand here alone."""
 
 
 def status_word(status: str) -> str:

@@ -10,19 +10,35 @@ from kernelhub.web.catalogue import BY_ID, GatePage
 from kernelhub.web.commands import python_command
 from kernelhub.web.text import one_line, strip_control
 from verifier.records import GateId
+from verifier.wording import same_value, value_text
 
 VALUES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class SliceRow:
-    """A few values of one tensor."""
+class Column:
+    """A tensor of which a few values are shown."""
 
     name: str
     dtype: str
     shape: tuple[str, ...]
-    values: tuple[str, ...]
-    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """``wrong``: it came out other than expected."""
+
+    text: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One index with the value of each tensor there: a row, so that all of them fit a page."""
+
+    index: str
+    values: tuple[Value, ...]
+    offending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +57,8 @@ class Evidence:
     index: tuple[str, ...]
     expected: str
     got: str
-    columns: tuple[str, ...]
-    slices: tuple[SliceRow, ...]
+    columns: tuple[Column, ...]
+    places: tuple[Place, ...]
     minimised_from: Mapping[str, str]
     replay: str
     same_as: GatePage | None = None
@@ -61,7 +77,6 @@ def evidence(
     page = BY_ID[GateId(gate)]
     case = _mapping(document.get("case"))
     slices = [_mapping(one) for one in _list(document.get("slices"))]
-    rows = tuple(_slice(one) for one in slices)
     return Evidence(
         page=page,
         hard=hard,
@@ -75,29 +90,85 @@ def evidence(
         index=_tuple(document.get("index")),
         expected=one_line(_text(document.get("expected"))),
         got=one_line(_text(document.get("got"))),
-        columns=_columns(slices, max((len(row.values) for row in rows), default=0)),
-        slices=rows,
+        columns=tuple(_column(one) for one in slices),
+        places=_places(slices, _list(document.get("index"))),
         minimised_from=_texts(document.get("minimised_from")),
         replay=python_command("-m", "verifier", "replay", verdict_name, "--gate", page.id),
         same_as=same_as,
     )
 
 
-def _columns(slices: Sequence[Mapping[str, Any]], width: int) -> tuple[str, ...]:
-    """Indices, where all rows start at the same one; else offsets from each row's own start."""
+def _column(document: Mapping[str, Any]) -> Column:
+    name = one_line(_text(document.get("name")), 60)
+    return Column(name, _dtype(document), _tuple(document.get("shape")))
+
+
+def _dtype(document: Mapping[str, Any]) -> str:
+    return one_line(_text(document.get("dtype")), 20)
+
+
+def _places(slices: Sequence[Mapping[str, Any]], index: Sequence[Any]) -> tuple[Place, ...]:
+    """The rows of the table, at most VALUES_SHOWN of them, with the offending one among them."""
+    count = max((len(_list(one.get("values"))) for one in slices), default=0)
+    at = _offset(slices, index)
+    first = max(0, min((at or 0) - VALUES_SHOWN // 2, count - VALUES_SHOWN))
+    names = _indices(slices, count)
+    return tuple(
+        Place(names[row], _values(slices, row, row == at), row == at)
+        for row in range(first, min(count, first + VALUES_SHOWN))
+    )
+
+
+def _offset(slices: Sequence[Mapping[str, Any]], index: Sequence[Any]) -> int | None:
+    """Which value of the slices is the offending one, if they hold it."""
+    for one in sorted(slices, key=lambda one: not _is_got(one)):
+        start = _list(one.get("start"))
+        if not start or not _whole(start) or not _whole(index):
+            continue
+        offset = index[-1] - start[-1] if list(index[:-1]) == list(start[:-1]) else -1
+        if 0 <= offset < len(_list(one.get("values"))):
+            return int(offset)
+    return None
+
+
+def _whole(numbers: Sequence[Any]) -> bool:
+    return bool(numbers) and all(isinstance(one, int) for one in numbers)
+
+
+def _indices(slices: Sequence[Mapping[str, Any]], count: int) -> tuple[str, ...]:
+    """Indices, where all slices start at the same one; else offsets from each one's own start."""
     starts = {tuple(_list(one.get("start"))) for one in slices}
     start = starts.pop() if len(starts) == 1 else ()
-    if not start or not all(isinstance(at, int) for at in start):
-        return tuple(f"+{offset}" for offset in range(width))
+    if not _whole(start):
+        return tuple(f"+{offset}" for offset in range(count))
     head = "".join(f"{at}, " for at in start[:-1])
-    return tuple(f"[{head}{start[-1] + offset}]" for offset in range(width))
+    return tuple(f"[{head}{start[-1] + offset}]" for offset in range(count))
 
 
-def _slice(document: Mapping[str, Any]) -> SliceRow:
-    name = one_line(_text(document.get("name")), 60)
-    values = tuple(one_line(value, 40) for value in _tuple(document.get("values"))[:VALUES_SHOWN])
-    dtype = one_line(_text(document.get("dtype")), 20)
-    return SliceRow(name, dtype, _tuple(document.get("shape")), values, name.startswith("got"))
+def _values(slices: Sequence[Mapping[str, Any]], row: int, offending: bool) -> tuple[Value, ...]:
+    expected = next((_raw(one, row) for one in slices if one.get("name") == "expected"), "")
+    return tuple(_value(one, row, expected, offending) for one in slices)
+
+
+def _value(document: Mapping[str, Any], row: int, expected: str, offending: bool) -> Value:
+    """Only what the kernel gave can be wrong: where a gate says so, or where it is not equal.
+
+    What a tolerance would have allowed beside the offending place is not known here.
+    """
+    raw, dtype = _raw(document, row), _dtype(document)
+    wrong = _is_got(document) and (
+        offending or bool(raw and expected and not same_value(expected, raw, dtype))
+    )
+    return Value(value_text(raw, dtype), wrong)
+
+
+def _is_got(document: Mapping[str, Any]) -> bool:
+    return _text(document.get("name")).startswith("got")
+
+
+def _raw(document: Mapping[str, Any], row: int) -> str:
+    values = _list(document.get("values"))
+    return one_line(str(values[row]), 40) if row < len(values) else ""
 
 
 def _text(value: object) -> str:

@@ -77,24 +77,36 @@ def quiet_layout(figure: go.Figure, *, height_px: int) -> go.Figure:
 def timing_figure(rows: Sequence[TimingRow]) -> go.Figure:
     """Median latency of each subject with its 95% interval: accent for the kernel, grey else."""
     drawn = sorted(rows, key=_timing_key, reverse=True)
-    figure = go.Figure(
-        go.Bar(
-            orientation="h",
-            x=[row.latency_ms for row in drawn],
-            y=_timing_labels(drawn),
-            marker={"color": [ACCENT if row.subject == "kernel" else GREY for row in drawn]},
-            error_x=_whiskers(drawn),
-            text=[f" {interval_text(row)}" for row in drawn],
-            textposition="outside",
-            textfont={"color": INK},
-            cliponaxis=False,
-            hovertext=[_timing_hover(row) for row in drawn],
-            hoverinfo="text",
-        )
-    )
+    figure = go.Figure([_timing_bars(drawn), _timing_texts(drawn)])
     quiet_layout(figure, height_px=MARGIN_PX + BAR_HEIGHT_PX * max(1, len(drawn)))
     longest = max((row.high_ms for row in drawn), default=1.0)
     return figure.update_xaxes(range=[0, longest * 1.85], ticksuffix=" ms", nticks=5)
+
+
+def _timing_bars(rows: Sequence[TimingRow]) -> go.Bar:
+    return go.Bar(
+        orientation="h",
+        x=[row.latency_ms for row in rows],
+        y=_timing_labels(rows),
+        marker={"color": [ACCENT if row.subject == "kernel" else GREY for row in rows]},
+        error_x=_whiskers(rows),
+        hovertext=[_timing_hover(row) for row in rows],
+        hoverinfo="text",
+    )
+
+
+def _timing_texts(rows: Sequence[TimingRow]) -> go.Scatter:
+    """The figures beside the bars: a bar's own text begins at its end, under the whisker."""
+    return go.Scatter(
+        mode="text",
+        x=[row.high_ms for row in rows],
+        y=_timing_labels(rows),
+        text=[f"  {interval_text(row)}" for row in rows],
+        textposition="middle right",
+        textfont={"color": INK},
+        cliponaxis=False,
+        hoverinfo="skip",
+    )
 
 
 def _timing_key(row: TimingRow) -> tuple[str, int]:

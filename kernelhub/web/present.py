@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from kernelhub.core.selectors import LooseVsGates
 from kernelhub.web.catalogue import BY_ID, GATES, LOOKS, RUNNING, WAITING, GatePage, Look
-from kernelhub.web.text import one_line
+from kernelhub.web.text import reason_line
 from verifier.records import GateId, GateStatus, Outcome
 
 
@@ -87,7 +87,7 @@ def _cell(page: GatePage, finding: GateLike | None, running: bool) -> Cell:
     if finding is None:
         return Cell(page, RUNNING if running else WAITING)
     look = LOOKS[GateStatus(finding.status)]
-    why = one_line(finding.reason or finding.summary, 300)
+    why = reason_line(finding.reason or finding.summary, 300)
     return Cell(page, look, _fact(finding), why, finding.hard)
 
 
@@ -113,7 +113,7 @@ def _fact(finding: GateLike) -> str:
         return f"{finding.failed} of {plural(judged, 'case')}"
     if finding.status == GateStatus.PASS:
         return plural(finding.passed, "case")
-    return one_line(finding.reason or finding.summary, 60)
+    return reason_line(finding.reason or finding.summary, 60)
 
 
 _STATUSES: Final = (

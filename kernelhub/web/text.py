@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from verifier.wording import in_one_line, shortened
+
 # OSC (titles, hyperlinks) first, then CSI (colours, cursor), then any other two-byte escape.
 _ANSI: Final = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[\x1b\x9b]\[?[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
@@ -25,8 +27,12 @@ def strip_control(text: str) -> str:
 def one_line(text: str, limit: int = 200) -> str:
     """The first line of the text, shortened with an ellipsis."""
     lines = strip_control(text).strip().splitlines()
-    first = lines[0].strip() if lines else ""
-    return first if len(first) <= limit else f"{first[: limit - 1]}…"
+    return shortened(lines[0].strip() if lines else "", limit)
+
+
+def reason_line(text: str, limit: int = 200) -> str:
+    """A reason in one line that says what is wrong, however many lines it has."""
+    return in_one_line(strip_control(text), limit)
 
 
 def spreadsheet_safe(value: object) -> object:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from kernelhub.web.catalogue import GATES, LOOKS, status_word
 from kernelhub.web.present import plural
-from kernelhub.web.text import one_line, strip_control
-from verifier.records import GateStatus
+from kernelhub.web.text import reason_line, strip_control
+from verifier.records import GateId, GateStatus
+from verifier.wording import Faults
 
 Payload = Mapping[str, Any]
 
@@ -23,7 +24,10 @@ class EventLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of the timeline: when, since the run was made; what; in words; in which tone."""
+    """One row of the timeline: when, since a node took the run; what; in words; in which tone.
+
+    ``offset`` is '' until a node took it.
+    """
 
     at: datetime
     offset: str
@@ -32,23 +36,34 @@ class Line:
     tone: str
 
 
-def timeline(events: Sequence[EventLike], start: datetime) -> list[Line]:
-    return [_line(event, start) for event in events]
+def timeline(events: Sequence[EventLike], queued_at: datetime) -> list[Line]:
+    """The events as rows. Each attempt counts from its own start: how long a run waited before
+    says nothing about it, and stands once, where the wait ends."""
+    lines: list[Line] = []
+    taken_at, faults = None, Faults()
+    for event in events:
+        if event.kind == "leased":
+            taken_at, faults = event.created_at, Faults()
+        lines.append(_line(event, taken_at, queued_at, faults))
+        queued_at = event.created_at if event.kind == "requeued" else queued_at
+    return lines
 
 
-def _line(event: EventLike, start: datetime) -> Line:
+def _line(event: EventLike, start: datetime | None, queued_at: datetime, faults: Faults) -> Line:
     payload = event.payload if isinstance(event.payload, dict) else {}
     what, words = WORDS.get(event.kind, (event.kind, lambda _: ""))
+    text = reason_line(words(payload), 240)
     if event.kind == "gate":
         what = f"gate {str(payload.get('gate', ''))[1:]}"
-    text = one_line(words(payload), 240)
-    return Line(
-        event.created_at, _offset(event.created_at, start), what, text, _tone(event.kind, payload)
-    )
+        text = _gate(payload, faults)
+    elif event.kind == "leased":
+        text += f", after {_duration(event.created_at - queued_at)} in the queue"
+    offset = _duration(event.created_at - start) if start else ""
+    return Line(event.created_at, offset, what, text, _tone(event.kind, payload))
 
 
-def _offset(at: datetime, start: datetime) -> str:
-    seconds = max(0.0, (at - start).total_seconds())
+def _duration(passed: timedelta) -> str:
+    seconds = max(0.0, passed.total_seconds())
     return f"{seconds:.3f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
@@ -62,9 +77,13 @@ def _tone(kind: str, payload: Payload) -> str:
     return css if css in ("fail", "maybe", "error") else ""
 
 
-def _gate(payload: Payload) -> str:
-    word = status_word(str(payload.get("status", "")))
-    return f"{word}: {payload.get('reason') or payload.get('summary') or ''}"
+def _gate(payload: Payload, faults: Faults) -> str:
+    """The finding and its reason; a reason that an earlier gate gave is not said again."""
+    gate, status = str(payload.get("gate", "")), str(payload.get("status", ""))
+    reason = strip_control(str(payload.get("reason") or ""))
+    first = faults.earlier(gate, status, reason) if gate in set(GateId) else None
+    said = f"same as gate {first.number}" if first else reason or payload.get("summary") or ""
+    return f"{status_word(status)}: {reason_line(str(said), 240)}"
 
 
 def _loose(payload: Payload) -> str:
@@ -107,7 +126,7 @@ WORDS: Final[Mapping[str, tuple[str, Callable[[Payload], str]]]] = {
     "leased": ("lease", lambda p: f"leased to node {p.get('node')}, attempt {p.get('attempt')}"),
     "started": ("start", lambda _: "the verifier began"),
     "loose": ("loose test", _loose),
-    "gate": ("gate", _gate),
+    "gate": ("gate", lambda _: ""),
     "measurement": ("time", _measured),
     "verdict": ("verdict", _verdict),
     "attempt_lost": (

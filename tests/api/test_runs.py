@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,31 @@ def test_a_run_shows_its_verdict_gate_by_gate(nobody: Caller) -> None:
     gates = {gate["gate"]: gate["status"] for gate in shown["verdict"]["gates"]}
     assert list(gates) == [gate.value for gate in records.GateId]
     assert [gate for gate, status in gates.items() if status == "FAIL"] == ["G4"]
+
+
+def test_a_reason_of_many_lines_is_one_line_that_says_the_cause(nobody: Caller) -> None:
+    lease = make.make_lease()
+    verdict = make.verdict_record(lease.run, failed=("G12",))
+    head = "Triton's compiler refuses f: CompilationError: at 2:4:"
+    reason = f"{head}\n  y = X\n      ^\nNameError(X)"
+    gates = (*verdict.gates[:-1], replace(verdict.gates[-1], reason=reason))
+    services.run_finish(
+        run_id=lease.run.pk, attempt=lease.attempt, verdict=replace(verdict, gates=gates)
+    )
+    gate = nobody.get(f"runs/{lease.run.pk}").json()["verdict"]["gates"][-1]
+    assert gate["reason"] == f"{head} NameError(X)"
+    document = nobody.get(f"runs/{lease.run.pk}/verdict").json()
+    assert document["gates"][-1]["reason"] == reason
+
+
+def test_the_pages_name_of_the_text_filter_works_too(nobody: Caller) -> None:
+    make.make_finished()
+    wanted = str(make.make_finished().kernel.sha256)
+    assert ids(nobody.get("runs", q=wanted)) == ids(nobody.get("runs", text=wanted))
+    assert len(ids(nobody.get("runs", q=wanted))) == 1
+    assert ids(nobody.get("runs", q="nothing-of-that")) == []
+    document = problem(nobody.get("runs", q="a", text="b"), 400, "invalid-request")
+    assert document["errors"][0]["parameter"] == "q"
 
 
 def test_an_errored_run_says_what_of_ours_broke(nobody: Caller) -> None:

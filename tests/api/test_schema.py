@@ -43,6 +43,12 @@ def test_every_operation_has_a_name_words_and_a_problem(schema: Any) -> None:
         assert "application/problem+json" in one["responses"]["default"]["content"]
 
 
+def test_every_operation_has_its_summary_in_one_line_beside_its_path(schema: Any) -> None:
+    words = [one["summary"] for path in schema["paths"].values() for one in path.values()]
+    assert all(0 < len(one) <= 120 and "\n" not in one for one in words)
+    assert schema["paths"]["/api/v1/runs"]["get"]["summary"] == "Runs, the newest first"
+
+
 def test_writing_needs_a_bearer_token(schema: Any) -> None:
     assert {"bearer": []} in schema["paths"]["/api/v1/runs"]["post"]["security"]
 

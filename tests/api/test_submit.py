@@ -167,3 +167,21 @@ def test_a_draft_task_is_not_there_yet(api: Caller, body: Body) -> None:
 def test_a_queue_that_a_node_serves_is_taken(api: Caller, body: Body) -> None:
     make.make_node(queue="sm90")
     assert api.submit(body | {"queue": "sm90"}).json()["queue"] == "sm90"
+
+
+def test_a_source_that_the_task_knows_says_under_which_label(api: Caller, body: Body) -> None:
+    first = api.submit(body | {"label": "mine"}).json()
+    second = api.submit(body | {"label": "other"}).json()
+    assert first["notice"] == ""
+    assert second["kernel"]["label"] == "mine"
+    assert second["notice"] == (
+        "This task knows this source already, as 'mine'; the label 'other' was not kept."
+    )
+    assert api.submit(body | {"label": "mine"}).json()["notice"] == ""
+    assert api.submit({k: v for k, v in body.items() if k != "label"}).json()["notice"] == ""
+
+
+def test_a_source_known_without_a_label_is_named_by_its_hash(api: Caller, body: Body) -> None:
+    first = api.submit(body | {"label": ""}).json()
+    notice = api.submit(body | {"label": "late"}).json()["notice"]
+    assert first["kernel"]["sha256"][:12] in notice

@@ -95,7 +95,7 @@ def test_two_streams_of_one_terminal_are_told_from_a_pipe(
     said = tmp_path / "said"
     code = (
         "import pathlib, sys; from kernelhub import cli; "
-        "pathlib.Path(sys.argv[1]).write_text(str(cli.same_terminal()))"
+        "pathlib.Path(sys.argv[1]).write_text(str(cli.same_place()))"
     )
     command = [sys.executable, "-c", code, str(said)]
     out = subprocess.PIPE if piped else terminal

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -122,50 +124,94 @@ def test_a_cancelled_run_exits_4(hub: str, kernel: str, command: Command, node: 
     assert command("submit", kernel, "--task", TASK, "--wait").code == 4
 
 
-def test_progress_is_told_while_waiting_and_what_kernels_print_is_not(
-    hub: str, kernel: str, command: Command, node: StubNode
-) -> None:
+def judge_live(*gates: records.GateResult, log: str = "") -> Any:
+    """What a node does: these gates reported as they come, then a verdict that holds them."""
+
     def judge(run: Run) -> None:
         lease = make.make_lease(run, make.make_node("bench-1"))
-        gate = events.Gate(make.gate_record(records.GateId.AGREEMENT))
-        services.run_event_append(
-            run_id=run.pk,
-            attempt=lease.attempt,
-            first=0,
-            happened=[events.Log("kernel", "\x1b[2Jboo"), gate],
-        )
+        happened: list[events.Log | events.Gate] = [events.Log("kernel", log)]
+        happened += [events.Gate(gate) for gate in gates]
+        services.run_event_append(run_id=run.pk, attempt=lease.attempt, first=0, happened=happened)
         verdict = make.verdict_record(lease.run)
+        verdict = replace(verdict, gates=(*gates, *verdict.gates[len(gates) :]))
         services.run_finish(run_id=run.pk, attempt=lease.attempt, verdict=verdict)
 
-    node.will(judge)
+    return judge
+
+
+AGREES = make.gate_record(records.GateId.AGREEMENT)
+
+
+def test_progress_is_told_while_waiting_and_what_kernels_print_is_not(
+    hub: str, kernel: str, command: Command, node: StubNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "somebody_watches", lambda: True)
+    node.will(judge_live(AGREES, log="\x1b[2Jboo"))
     result = command("submit", kernel, "--task", TASK, "--wait")
     assert "bench-1 judges it" in result.err
     assert "✓ G1" in result.err
     assert "boo" not in result.out + result.err
 
 
-@pytest.mark.parametrize(("one_terminal", "shown"), [(True, 11), (False, 12)])
-def test_a_gate_told_while_waiting_is_not_told_again_on_the_same_terminal(
-    hub: str,
-    kernel: str,
-    command: Command,
-    node: StubNode,
-    monkeypatch: pytest.MonkeyPatch,
-    one_terminal: bool,
-    shown: int,
+def test_a_gate_told_while_waiting_is_not_told_again_at_the_same_place(
+    hub: str, kernel: str, command: Command, node: StubNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def judge(run: Run) -> None:
-        lease = make.make_lease(run)
-        gate = events.Gate(make.gate_record(records.GateId.AGREEMENT))
-        services.run_event_append(run_id=run.pk, attempt=lease.attempt, first=0, happened=[gate])
-        verdict = make.verdict_record(lease.run)
-        services.run_finish(run_id=run.pk, attempt=lease.attempt, verdict=verdict)
-
-    monkeypatch.setattr(cli, "same_terminal", lambda: one_terminal)
-    node.will(judge)
+    monkeypatch.setattr(cli, "same_place", lambda: True)
+    node.will(judge_live(AGREES))
     result = command("submit", kernel, "--task", TASK, "--wait")
-    assert "✓ G1" in result.err
-    assert result.out.count("  ✓ G") == shown
+    assert (result.err.count("✓ G"), result.out.count("  ✓ G")) == (1, 11)
+
+
+def test_a_log_beside_the_result_does_not_hold_the_gates_twice(
+    hub: str, kernel: str, command: Command, node: StubNode
+) -> None:
+    node.will(judge_live(AGREES))
+    result = command("submit", kernel, "--task", TASK, "--wait")
+    assert (result.err.count("✓ G"), result.out.count("  ✓ G")) == (0, 12)
+
+
+def test_one_file_for_result_and_progress_is_one_place(tmp_path: Path) -> None:
+    code = "from kernelhub.cli import same_place; raise SystemExit(not same_place())"
+    with (tmp_path / "a").open("w") as one, (tmp_path / "b").open("w") as other:
+        for beside, exit_code in ((one, 0), (other, 1)):
+            done = subprocess.run([sys.executable, "-c", code], stdout=one, stderr=beside)
+            assert done.returncode == exit_code
+
+
+def broken(gate: records.GateId) -> records.GateResult:
+    """A gate that a kernel fails which cannot even be read: no value came of it."""
+    example = replace(make.counterexample_record(), output="", index=(), expected="", got="")
+    words = "SyntaxError: '(' was never closed (kernel.py, line 3)"
+    return replace(make.gate_record(gate, fail=True), reason=words, counterexample=example)
+
+
+def test_a_fault_that_meets_all_gates_is_told_once_and_without_tolerances(
+    hub: str, kernel: str, command: Command, node: StubNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "same_place", lambda: True)
+    node.will(judge_live(*map(broken, records.GateId)))
+    result = command("submit", kernel, "--task", TASK, "--wait")
+    shown = result.out + result.err
+    assert shown.count("SyntaxError") == 1
+    assert shown.count("same as G1") == 11
+    assert "tolerance" not in shown
+
+
+def test_a_compile_error_is_told_with_its_cause(
+    hub: str, kernel: str, command: Command, node: StubNode
+) -> None:
+    gate = make.gate_record(records.GateId.AGREEMENT, fail=True)
+    head = "Triton's compiler refuses f: CompilationError: at 2:4:"
+    reason = f"{head}\n  y = X\n      ^\nNameError(X)"
+    node.will(judge_live(replace(gate, reason=reason)))
+    result = command("submit", kernel, "--task", TASK, "--wait")
+    assert f"{head} NameError(X) (no tolerance" in result.out
+
+
+def test_a_label_that_is_not_kept_is_said(hub: str, kernel: str, command: Command) -> None:
+    command("submit", kernel, "--task", TASK, "--label", "first")
+    result = command("submit", kernel, "--task", TASK, "--label", "second")
+    assert "as 'first'; the label 'second' was not kept" in result.err
 
 
 @pytest.mark.parametrize(

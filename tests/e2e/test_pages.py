@@ -77,6 +77,7 @@ def run_with_wide_values() -> Run:
     values = tuple(f"-0.0258896763754{n:03}" for n in range(12))
     example = replace(
         samples.counterexample(GateId.ACCUMULATION, 7),
+        index=(0, 9),
         slices=tuple(
             records.TensorSlice(name, (2, 309), "float64", (0, 0), values)
             for name in ("expected", "got")
@@ -95,27 +96,83 @@ WIDER_THAN_ITS_PLACE = """() => [...document.querySelectorAll("main *")].filter(
 }).map((one) => one.outerHTML.slice(0, 120))"""
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-async def test_a_wide_table_scrolls_within_itself_and_says_so(
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_the_offending_index_and_its_values_are_in_view_without_scrolling_sideways(
     hub: Hub, browser_page: Page, width: int
 ) -> None:
     page = browser_page
     run = await hub.do(run_with_wide_values)
-    await page.set_viewport_size({"width": width, "height": 740})
+    await page.set_viewport_size({"width": width, "height": 2400})
     await page.goto(f"{hub.url}/runs/{run.pk}/")
-    box = page.locator(".wide-table:has(.values)")
+    row = page.locator(".values .offending")
+    await expect(row).to_contain_text("[0, 9]")
+    for cell in await row.locator("th, td").all():
+        await expect(cell).to_be_in_viewport(ratio=1)
+    await expect(page.locator(".wide-table:has(.values)")).not_to_have_attribute("data-more", "")
+
+
+async def test_a_wide_table_scrolls_within_itself_and_says_so(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    run = await hub.do(run_with_wide_values)
+    await page.set_viewport_size({"width": 360, "height": 740})
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    box = page.locator(".wide-table:has(.case)")
     await expect(box).to_have_attribute("data-more", "")
-    await expect(box).to_have_attribute(
-        "aria-label", "Values around the first offending index, scrolls sideways"
-    )
+    await expect(box).to_have_attribute("aria-label", re.compile("scrolls sideways$"))
     await box.focus()
     last = box.locator("td").last
     for _ in range(60):
         await page.keyboard.press("ArrowRight")
     await expect(box).not_to_have_attribute("data-more", "")
     await expect(last).to_be_in_viewport(ratio=1)
-    await expect(box.locator("tbody th").last).to_be_in_viewport(ratio=1)
     assert await page.evaluate(WIDER_THAN_ITS_PLACE) == []
+
+
+# Cells of a page's main table of which a reader would see nothing or a part at the right.
+CUT = """(selector) => [...document.querySelectorAll(selector)].filter((cell) => {
+  const box = cell.getBoundingClientRect();
+  return cell.textContent.trim() && (!box.width || box.right > innerWidth);
+}).length"""
+
+
+@pytest.mark.parametrize(
+    ("path", "cells"),
+    [
+        ("/suites/", ".stack td"),
+        ("/suites/fuzzoracle/", ".runs td:not(.wide, .loose)"),
+        ("/verifier/", ".stack td"),
+        ("run", "#run-gates td"),
+    ],
+)
+async def test_a_phone_shows_every_column_of_the_main_table(
+    hub: Hub, browser_page: Page, path: str, cells: str
+) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    run = await hub.do(run_named, "gelu_no_max")
+    await page.set_viewport_size({"width": 390, "height": 740})
+    await page.goto(f"{hub.url}{path if path.startswith('/') else f'/runs/{run.pk}/'}")
+    assert await page.locator(cells).count() > 4
+    assert await page.evaluate(CUT, cells) == 0
+
+
+async def test_a_description_is_as_wide_as_a_phone_and_times_do_not_wrap(
+    hub: Hub, browser_page: Page
+) -> None:
+    page = browser_page
+    await hub.do(samples.world_seed)
+    await page.set_viewport_size({"width": 390, "height": 740})
+    await page.goto(f"{hub.url}/suites/")
+    box = await page.locator(".stack td .hint").first.bounding_box()
+    assert box is not None
+    assert box["width"] > 300
+    run = await hub.do(run_named, "gelu_no_max")
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    heights = await page.evaluate(
+        "[...document.querySelectorAll('.events time')].map((t) => t.getClientRects().length && "
+        "Math.round(t.scrollHeight / parseFloat(getComputedStyle(t).lineHeight)))"
+    )
+    assert set(heights) <= {0, 1}
 
 
 async def test_charts_are_drawn_in_the_colours_of_the_theme(hub: Hub, browser_page: Page) -> None:

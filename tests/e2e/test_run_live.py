@@ -77,6 +77,34 @@ async def test_twelve_gates_light_up_as_their_events_arrive(hub: Hub, browser_pa
     await expect(page.locator("#live")).to_have_text("complete")
 
 
+# What a reader could see at any moment: how many gates the strip shows judged, and the banner.
+WATCH = """() => {
+  window.seen = [];
+  const judged = (glyph) => "✓✕".includes(glyph.textContent);
+  const look = () => window.seen.push([
+    [...document.querySelectorAll("#strip .glyph")].filter(judged).length,
+    document.querySelector("#run-say").textContent,
+  ]);
+  const parts = { childList: true, subtree: true };
+  new MutationObserver(look).observe(document.querySelector("#run"), parts);
+}"""
+
+
+async def test_strip_and_banner_never_disagree(hub: Hub, browser_page: Page) -> None:
+    page = browser_page
+    run = await hub.do(lease, await hub.do(queued_run))
+    await page.goto(f"{hub.url}/runs/{run.pk}/")
+    await expect(page.locator("#live")).to_have_text("live")
+    await page.evaluate(WATCH)
+    for number, words in ((1, "One of twelve gates is"), (2, "Two of twelve gates are")):
+        await hub.do(judge, run, number)
+        await expect(page.locator("#run-say")).to_contain_text(words)
+    starts = {0: "The verifier is at work; no gate", 1: "One of twelve", 2: "Two of twelve"}
+    seen_pairs = await page.evaluate("window.seen")
+    assert len(seen_pairs) >= 2
+    assert all(text.strip().startswith(starts[count]) for count, text in seen_pairs)
+
+
 async def test_a_cut_socket_is_said_and_nothing_is_missed(
     hub: Hub, browser_page: Page, seen: Seen
 ) -> None:

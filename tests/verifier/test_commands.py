@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -121,6 +122,48 @@ def test_what_passed_gates_did_not_judge_is_told_once_for_each_reason(
     cases = f"{4 * len(passed)} cases of {', '.join(passed)}"
     assert GateId.RANGE.value not in passed
     assert told == [f"   not judged here: {cases}: no bf16 here"]
+
+
+REFUSED = (
+    "Triton's compiler refuses rows: CompilationError: at 2:4:\ndef rows(x):\n    y = LOG2E\n"
+    "        ^\nNameError('LOG2E is no constexpr')"
+)
+
+
+def failed_alike(verdict: Verdict, reason: str) -> list[str]:
+    """The lines of a verdict in which all gates fail for one reason."""
+    example = verdict.gates[9].counterexample
+    assert example is not None
+    example = replace(example, detail=reason)
+    failed = replace(verdict.gates[9], reason=reason, counterexample=example)
+    gates = tuple(replace(failed, gate=gate.gate) for gate in verdict.gates)
+    return list(report_lines(replace(verdict, gates=gates)))
+
+
+def test_the_cause_of_a_compile_error_stands_in_its_line_and_its_listing_below(
+    rejected: tuple[Path, Verdict],
+) -> None:
+    lines = failed_alike(rejected[1], REFUSED)
+    (row,) = [line for line in lines if " G1 " in line and "✕" in line]
+    assert row.endswith("NameError('LOG2E is no constexpr')")
+    assert "         |     y = LOG2E" in lines
+
+
+def test_a_fault_that_meets_all_gates_is_told_once(rejected: tuple[Path, Verdict]) -> None:
+    text = "\n".join(failed_alike(rejected[1], REFUSED))
+    assert text.count("LOG2E is no constexpr") == 2  # the line, and the listing below it
+    assert text.count("same as G1") == 11
+
+
+def test_values_have_the_digits_of_their_dtype(rejected: tuple[Path, Verdict]) -> None:
+    lines = "\n".join(failed_alike(rejected[1], "off"))
+    gate = rejected[1].gates[9].counterexample
+    assert gate is not None
+    got = next(one for one in gate.slices if one.name == "got")
+    assert got.dtype in ("float32", "float16")
+    values = re.findall(r"got (\S+)", lines)
+    assert values
+    assert all(len(re.sub(r"e.*|\D", "", one).strip("0")) <= 9 for one in values)
 
 
 def test_an_illusion_is_named_as_one(rejected: tuple[Path, Verdict]) -> None:

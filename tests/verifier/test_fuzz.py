@@ -14,9 +14,10 @@ import torch
 
 from tests.gates.inprocess import TASKS, InProcess, make_bench
 from tests.verifier.conftest import Command
-from verifier.commands.fuzz import read_tolerances
+from verifier.commands.fuzz import _lines, read_tolerances
 from verifier.contract import Tolerance
 from verifier.fuzz import (
+    FuzzReport,
     Layout,
     Plant,
     Strategy,
@@ -26,7 +27,7 @@ from verifier.fuzz import (
     fuzz_judge,
     plants,
 )
-from verifier.records import CaseRecord, GateStatus
+from verifier.records import CaseRecord, GateStatus, from_json
 from verifier.referee.bench import Bench
 from verifier.session import UsageError
 from verifier.subject import Arg
@@ -399,6 +400,13 @@ def test_a_report_holds_what_a_replay_needs(report: Path) -> None:
     assert len(document["task"]["digest"]) == 64
     assert {len(call[side]) for call in example["calls"] for side in ("inputs", "outputs")} == {64}
     assert {"dims", "dtypes", "fill", "seed", "params"} <= example["case"].keys()
+
+
+def test_failures_that_are_not_listed_are_counted(report: Path) -> None:
+    found = from_json(FuzzReport, json.loads(report.read_text()))
+    more = replace(found, failed=len(found.failures) + 5)
+    assert list(_lines(more))[-1] == "  and 5 more failed, which are counted and not listed"
+    assert "not listed" not in "\n".join(_lines(replace(found, failed=len(found.failures))))
 
 
 def test_a_report_replays_byte_for_byte(

@@ -40,6 +40,14 @@ def test_whiskers_span_the_interval() -> None:
     assert "n = 300" in bar["hovertext"][0]
 
 
+def test_the_figure_of_a_bar_stands_beyond_its_whisker() -> None:
+    bars, texts = figure_json(timing_figure([timing("kernel"), timing("eager")]))["data"]
+    assert texts["mode"] == "text"
+    assert texts["textposition"] == "middle right"
+    assert list(texts["x"]) == pytest.approx([0.0682, 0.0682])
+    assert (list(texts["y"]), "text" in bars) == (list(bars["y"]), False)
+
+
 def test_several_workloads_are_told_apart() -> None:
     rows = [timing("kernel", workload="small"), timing("kernel", workload="large")]
     bar = figure_json(timing_figure(rows))["data"][0]

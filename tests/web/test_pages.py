@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from kernelhub.core import events, services
 from kernelhub.core.choices import ErrorKind
-from kernelhub.core.models import Campaign, Kernel, Run
+from kernelhub.core.models import Campaign, Kernel, Run, Task
 from kernelhub.web.views.suites import VariableRow, variables
 from tests.web import samples
 from verifier.records import GateId, GateStatus
@@ -361,3 +361,19 @@ def test_the_sign_in_page_does_not_promise_a_form_for_kernels(client: Client, db
     html = text_of(client, "/login/")
     assert "Sign in to cancel runs" in html
     assert "from the command line" in html
+
+
+def test_tasks_of_one_title_are_told_apart_by_their_names(client: Client, world: Campaign) -> None:
+    Task.objects.filter(slug__in=("softmax", "gelu")).update(title="ELU")
+    html = client.get("/suites/fuzzoracle/").content.decode()
+    assert html.count(">ELU</a>") == 2
+    for slug in ("softmax", "gelu"):
+        assert f'>ELU</a> <span class="hint"><span class="mono">{slug}</span>' in html
+
+
+def test_the_verifier_page_replays_a_kernel_that_fails(client: Client, db: None) -> None:
+    html = client.get("/verifier/").content.decode()
+    kernel = re.search(r"--kernel (\S+\.py) --json verdict\.json", html)
+    assert kernel is not None
+    assert (Path(__file__).parents[2] / kernel[1]).is_file()
+    assert "-m verifier replay verdict.json" in html

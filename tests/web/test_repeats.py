@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kernelhub.web.present import Finding
-from kernelhub.web.repeats import fault_of, repeated
+from kernelhub.web.repeats import repeated
+from verifier.wording import fault_of
 
 
 def finding(gate: str, reason: str, status: str = "FAIL") -> Finding:

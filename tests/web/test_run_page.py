@@ -55,6 +55,26 @@ def test_each_failing_gate_shows_its_counterexample_and_how_to_replay_it(
     assert "Minimised from M=64, N=1000." in html
 
 
+def test_a_compile_error_says_its_cause_first_and_keeps_its_listing(
+    client: Client, db: None
+) -> None:
+    head = "Triton's compiler refuses rows: CompilationError: at 2:4:"
+    reason = f"{head}\ndef rows(x):\n    y = LOG2E\n        ^\nNameError(LOG2E)"
+    gates = samples.gate_results((GateId.HONEST,))
+    example = replace(samples.counterexample(GateId.HONEST, 7), detail=reason)
+    run = samples.run_judge(
+        fresh_run(),
+        samples.node_online(),
+        (*gates[:-1], replace(gates[-1], reason=reason, counterexample=example)),
+    )
+    html = html_of(client, run).replace("&#x27;", "'")
+    line = f"{head} NameError(LOG2E)"
+    assert f"</b> {line}." in html  # the banner
+    assert f"<p>{line}</p>" in html  # the gate's paragraph
+    assert f"fail: {line}</span>" in html  # the event
+    assert f'<pre class="whole">{reason}</pre>' in html
+
+
 def test_the_verdict_file_is_the_record_that_the_verifier_reads(
     client: Client, illusion: Run
 ) -> None:
@@ -99,6 +119,12 @@ def test_a_running_run_shows_what_is_judged_and_what_is_at_work(client: Client) 
     assert strip_of(html)[:4] == ["pass", "fail", "run", "wait"]
     assert "Two of twelve gates are judged; one of them rejects." in html
     assert f'data-seq="{Run.objects.get(pk=run.pk).last_seq}"' in html
+
+
+def test_one_gate_of_twelve_is_judged(client: Client, db: None) -> None:
+    run = samples.run_lease(fresh_run(), samples.node_online())
+    samples.run_post(run, events.Gate(samples.gate_results()[0]))
+    assert "One of twelve gates is judged." in html_of(client, run)
 
 
 @pytest.mark.django_db

@@ -27,12 +27,45 @@ def line(kind: str, **payload: Any) -> Any:
 
 def test_a_gate_says_its_number_its_finding_and_its_reason() -> None:
     found = line("gate", gate="G10", status="FAIL", reason="nan at [0, 0]\nmore")
-    assert (found.offset, found.what, found.text, found.tone) == (
-        "1.500 s",
-        "gate 10",
-        "fail: nan at [0, 0]",
-        "fail",
-    )
+    assert (found.what, found.text, found.tone) == ("gate 10", "fail: nan at [0, 0]", "fail")
+
+
+def test_a_compile_error_says_its_cause() -> None:
+    head = "Triton's compiler refuses f: CompilationError: at 2:4:"
+    reason = f"{head}\n  y = X\n      ^\nNameError('X')"
+    found = line("gate", gate="G12", status="FAIL", reason=reason)
+    assert found.text == f"fail: {head} NameError('X')"
+
+
+def happened(kind: str, at_s: float, **payload: Any) -> SampleEvent:
+    return SampleEvent(kind, payload, START + timedelta(seconds=at_s))
+
+
+def test_a_fault_that_meets_all_gates_is_said_once_in_each_attempt() -> None:
+    gates = [
+        happened("gate", 1, gate=f"G{number}", status="FAIL", reason="SyntaxError: '(' in line 1")
+        for number in (1, 2, 3)
+    ]
+    lease = happened("leased", 0, node="n1", attempt=1)
+    texts = [one.text for one in timeline([lease, *gates, lease, *gates[:1]], START)]
+    assert texts[1:4] == ["fail: SyntaxError: '(' in line 1", *["fail: same as gate 1"] * 2]
+    assert texts[5] == texts[1]
+
+
+def test_each_attempt_counts_from_its_start_and_the_wait_is_said_once() -> None:
+    events = [
+        happened("queued", 0),
+        happened("leased", 402, node="n1", attempt=1),
+        happened("gate", 403.5, gate="G1", status="PASS"),
+        happened("requeued", 410, reason="silent"),
+        happened("leased", 412, node="n2", attempt=2),
+        happened("gate", 412.25, gate="G1", status="PASS"),
+    ]
+    lines = timeline(events, START)
+    offsets = [one.offset for one in lines]
+    assert offsets == ["", "0.000 s", "1.500 s", "8.000 s", "0.000 s", "0.250 s"]
+    assert lines[1].text == "leased to node n1, attempt 1, after 6.7 min in the queue"
+    assert lines[4].text.endswith("after 2.000 s in the queue")
 
 
 def test_a_lost_attempt_is_our_fault_and_looks_like_it() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verifier.commands.exit_codes import ExitCode
+from verifier.commands.report import DETAIL_WIDTH, one_line
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import load_task
 from verifier.fuzz import (
@@ -143,13 +144,16 @@ def _lines(report: FuzzReport) -> Iterable[str]:
         f"(strategy {report.strategy}, seed {report.seed})"
     )
     for note in report.notes:
-        yield f"  {note.count} {note.status.value}: {note.reason}"
+        yield f"  {note.count} {note.status.value}: {one_line(note.reason, DETAIL_WIDTH)}"
     for example in report.failures:
         dims = ", ".join(f"{name}={size}" for name, size in example.case.dims.items())
         kinds = ", ".join(example.case.dtypes.values())
-        yield f"  {example.case.label}: {dims} {kinds}: {example.detail}"
+        detail = one_line(example.detail, DETAIL_WIDTH)
+        yield f"  {example.case.label}: {dims} {kinds}: {detail}"
         for call in example.calls:
             yield f"    inputs {call.inputs[:16]} outputs {call.outputs[:16] or '(none)'}"
+    if unlisted := report.failed - len(report.failures):
+        yield f"  and {unlisted} more failed, which are counted and not listed"
 
 
 def _fuzz(args: argparse.Namespace) -> ExitCode:
@@ -212,7 +216,8 @@ def _replay_one(target: _Target, example: Counterexample) -> bool:
     same = calls == example.calls
     again = "fails again" if finding.failed else "does NOT fail again"
     digests = "match" if same else "DIFFER"
-    sys.stdout.write(f"{example.case.label}: {again}; digests {digests}  {finding.detail}\n")
+    detail = one_line(finding.detail, DETAIL_WIDTH)
+    sys.stdout.write(f"{example.case.label}: {again}; digests {digests}  {detail}\n")
     return finding.failed and same
 
 

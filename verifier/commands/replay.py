@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verifier.commands.exit_codes import ExitCode
+from verifier.commands.report import DETAIL_WIDTH, one_line
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import Task, TaskError, load_task
 from verifier.pipeline import GATES, build_bench, judge_afresh
@@ -135,7 +136,7 @@ def _line(outcome: Replayed) -> str:
     outputs = "match" if outcome.outputs_match else "DIFFER"
     return (
         f"{outcome.gate.value:>4}  {again}; input digests {inputs}, output digests {outputs}"
-        f"  {outcome.detail}"
+        f"  {one_line(outcome.detail, DETAIL_WIDTH)}"
     )
 
 

@@ -10,11 +10,13 @@ from verifier.pipeline import GATES
 from verifier.records import (
     NOT_ASKED,
     Counterexample,
+    GateId,
     GateResult,
     GateStatus,
     Measurement,
     Verdict,
 )
+from verifier.wording import Faults, in_one_line, value_text
 
 GLYPHS: Final = {
     GateStatus.PASS: "✓",
@@ -30,27 +32,41 @@ COLOURS: Final = {
     GateStatus.INCONCLUSIVE: "33",
     GateStatus.ERROR: "35",
 }
+DETAIL_WIDTH: Final = 300
+"""Characters of a reason where nothing stands beside it."""
 NAMES: Final = {gate.info.id: gate.info.name for gate in GATES}
 
 
 def one_line(text: str, width: int) -> str:
     """The text on one line without control characters, cut to a width."""
-    flat = "".join(c if c.isprintable() else " " for c in text)
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+    return printable_line(in_one_line(text, width))
+
+
+def printable_line(line: str) -> str:
+    """The line without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in line)
 
 
 def _paint(text: str, status: GateStatus, colour: bool) -> str:
     return f"\x1b[{COLOURS[status]}m{text}\x1b[0m" if colour else text
 
 
-def gate_line(result: GateResult, *, colour: bool) -> str:
-    """One row of the table."""
+def gate_line(result: GateResult, *, colour: bool, same_as: GateId | None = None) -> str:
+    """One row of the table; a reason that an earlier gate gave is not told again."""
     mark = _paint(GLYPHS[result.status], result.status, colour)
     exact = "exact" if result.hard else ""
     head = f" {mark} {result.gate.value:>3}  {NAMES[result.gate]:<22} {result.summary:<18}"
-    return (
-        f"{head} {result.duration_ms:>7.0f} ms  {exact:<5} {one_line(result.reason, 90)}".rstrip()
-    )
+    reason = f"same as {same_as}" if same_as else one_line(result.reason, 90)
+    return f"{head} {result.duration_ms:>7.0f} ms  {exact:<5} {reason}".rstrip()
+
+
+def _gate_lines(result: GateResult, *, colour: bool, same_as: GateId | None) -> Iterator[str]:
+    yield gate_line(result, colour=colour, same_as=same_as)
+    if result.counterexample is not None:
+        yield from _example_lines(result, result.counterexample)
+    lines = result.reason.splitlines()
+    if len(lines) > 1 and same_as is None:
+        yield from (f"         | {printable_line(line)}".rstrip() for line in lines)
 
 
 def _example_lines(result: GateResult, example: Counterexample) -> Iterator[str]:
@@ -61,7 +77,14 @@ def _example_lines(result: GateResult, example: Counterexample) -> Iterator[str]
     yield f"      {where} fill={case.fill} seed={case.seed}"
     if example.output:
         place = f"{example.output}{list(example.index)}"
-        yield f"         {place}: expected {example.expected}, got {example.got}"
+        expected, got = (_value(example, name) for name in ("expected", "got"))
+        yield f"         {place}: expected {expected}, got {got}"
+
+
+def _value(example: Counterexample, name: str) -> str:
+    """The expected value or the one that came, with the digits of its dtype where that is known."""
+    dtype = next((one.dtype for one in example.slices if one.name == name), "")
+    return value_text(str(getattr(example, name)), dtype)
 
 
 def _measurement_line(row: Measurement) -> str:
@@ -76,10 +99,10 @@ def _measurement_line(row: Measurement) -> str:
 def report_lines(verdict: Verdict, *, colour: bool = False) -> Iterator[str]:
     """The whole verdict, a finding first."""
     yield ""
+    faults = Faults()
     for result in verdict.gates:
-        yield gate_line(result, colour=colour)
-        if result.counterexample is not None:
-            yield from _example_lines(result, result.counterexample)
+        same_as = faults.earlier(result.gate, result.status, result.reason)
+        yield from _gate_lines(result, colour=colour, same_as=same_as)
     yield ""
     if verdict.loose is not None:
         word = "accepts" if verdict.loose.accepted else "rejects"

@@ -16,12 +16,16 @@ from kernelhub.api.serializers.catalogue import KernelSerializer
 from kernelhub.core.choices import OUTCOME_CHOICES, AuthorKind, RunStatus
 from kernelhub.core.models import Event, GateResult, Run, Verdict
 from kernelhub.core.services.kernel import SOURCE_NBYTES
+from verifier.wording import in_one_line
 
 SEED_MAX: Final = 2**53 - 1
 """A larger number would not survive every JSON reader."""
 
 WAIT_MAX_S: Final = 25
 """Longest wait of one long poll: below the idle limits of common proxies."""
+
+REASON_LENGTH: Final = 1000
+"""Characters of a reason in a summary."""
 
 SUBMITTER_KINDS: Final = (AuthorKind.PERSON.value, AuthorKind.AGENT.value)
 TASK_PATH: Final = RegexValidator(
@@ -90,9 +94,16 @@ class RunRequest(StrictSerializer):
 
 
 class GateSummarySerializer(serializers.ModelSerializer[GateResult]):
+    reason = serializers.SerializerMethodField(
+        help_text="in one line; the verdict document has the whole of it"
+    )
+
     class Meta:
         model = GateResult
         fields: ClassVar = ["gate", "status", "hard", "summary", "reason"]
+
+    def get_reason(self, result: GateResult) -> str:
+        return in_one_line(result.reason, REASON_LENGTH)
 
 
 class VerdictSummarySerializer(serializers.ModelSerializer[Verdict]):
@@ -178,6 +189,18 @@ class RunDetailSerializer(RunSerializer):
         return dict(VerdictSummarySerializer(run.verdict).data)
 
 
+class SubmittedRunSerializer(RunDetailSerializer):
+    """The answer to a submission: the run, and what of the request it did not take over."""
+
+    notice = serializers.CharField(
+        help_text="'' unless the task knows this source already: its first label, author and notes "
+        "stay, and this says by which label"
+    )
+
+    class Meta(RunDetailSerializer.Meta):
+        fields: ClassVar = [*RunDetailSerializer.Meta.fields, "notice"]
+
+
 class RunListSerializer(serializers.Serializer[Any]):
     results = RunSerializer(many=True)
     next = serializers.URLField(allow_null=True)
@@ -196,6 +219,15 @@ class RunQuery(PageQuery):
     text = serializers.CharField(
         required=False, max_length=200, help_text="looked for in labels, authors, tasks, hashes"
     )
+    q = serializers.CharField(
+        required=False, max_length=200, help_text="the same as text, by the name that pages use"
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        words = {attrs[name] for name in ("text", "q") if name in attrs}
+        if len(words) > 1:
+            raise ValidationError({"q": ["q and text are one filter; give one of them."]})
+        return {**attrs, "text": words.pop()} if words else attrs
 
 
 class EventsQuery(StrictSerializer):

@@ -25,6 +25,7 @@ from kernelhub.api.serializers.runs import (
     RunQuery,
     RunRequest,
     RunSerializer,
+    SubmittedRunSerializer,
 )
 from kernelhub.api.submissions import KEY_HEADER, KEY_MAX, read_key, run_submit
 from kernelhub.api.views.base import ApiView, request_user
@@ -65,7 +66,7 @@ class RunsView(ApiView):
         tags=["runs"],
         parameters=[KEY_PARAMETER],
         request=RunRequest,
-        responses={201: RunDetailSerializer, 200: RunDetailSerializer},
+        responses={201: SubmittedRunSerializer, 200: SubmittedRunSerializer},
     )
     def post(self, request: Request) -> Response:
         """Submit a kernel to be judged: 201 with its run.
@@ -81,7 +82,8 @@ class RunsView(ApiView):
         run = _run(submitted.run.pk)
         headers = {"Location": f"{request.path.rstrip('/')}/{run.pk}"}
         status = 201 if submitted.fresh else 200
-        return Response(RunDetailSerializer(run).data, status=status, headers=headers)
+        run.notice = submitted.notice  # type: ignore[attr-defined]  # of this answer alone
+        return Response(SubmittedRunSerializer(run).data, status=status, headers=headers)
 
 
 class RunView(ApiView):

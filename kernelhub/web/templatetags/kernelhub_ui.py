@@ -17,7 +17,7 @@ from kernelhub.web.catalogue import DASH, GATES, Look, run_look, status_word
 from kernelhub.web.commands import hub_command, python_command
 from kernelhub.web.figures import FigureJson
 from kernelhub.web.present import Cell, StatusLike, marks, plural, row_label
-from kernelhub.web.text import one_line, strip_control
+from kernelhub.web.text import one_line, reason_line, strip_control
 
 register = template.Library()
 THEMES: Final = frozenset({"light", "dark"})
@@ -149,6 +149,19 @@ def plain(value: object) -> str:
 def line(value: object, limit: int = 160) -> str:
     """The first line of untrusted text."""
     return one_line(str(value), limit)
+
+
+@register.filter
+def cause(value: object, limit: int = 160) -> str:
+    """A reason in one line that says what is wrong, also where its first line does not."""
+    return reason_line(str(value), limit)
+
+
+@register.filter
+def whole(value: object) -> str:
+    """A reason of several lines, to be shown beneath its one line; '' for any other."""
+    text = strip_control(str(value)).strip("\n")
+    return text if "\n" in text else ""
 
 
 @register.filter

@@ -31,7 +31,7 @@ from kernelhub.web.present import (
 )
 from kernelhub.web.rows import listed_runs
 from kernelhub.web.selectors import GateTotals, Origin
-from kernelhub.web.text import one_line
+from kernelhub.web.text import reason_line
 
 RECENT = 12
 CASES = 5
@@ -102,7 +102,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
 def why(verdict: Any) -> str:
     """The finding that needed no tolerance, else the first one."""
     failed = sorted(verdict.failed_gates, key=lambda row: not row.hard)
-    return f"gate {failed[0].number}: {one_line(failed[0].reason, 90)}" if failed else ""
+    return f"gate {failed[0].number}: {reason_line(failed[0].reason, 90)}" if failed else ""
 
 
 def shown_origin(judged: Mapping[Origin, LooseVsGates]) -> Origin:

@@ -21,7 +21,7 @@ from kernelhub.core.selectors import run_detail
 from kernelhub.core.services import run_cancel
 from kernelhub.web import selectors
 from kernelhub.web.access import may_cancel, readers_only
-from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, STRIP_LOOKS, GatePage, run_look
+from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, GatePage, run_look
 from kernelhub.web.commands import hub_command
 from kernelhub.web.evidence import Evidence, evidence
 from kernelhub.web.figures import TimingRow, figure_json, timing_figure
@@ -35,6 +35,7 @@ from kernelhub.web.present import (
 )
 from kernelhub.web.repeats import repeated
 from kernelhub.web.source import is_cut, source_html
+from kernelhub.web.text import reason_line
 from kernelhub.web.timeline import log_text, timeline
 from verifier.records import GateStatus, Outcome
 
@@ -99,7 +100,6 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "run": run,
         "verdict": verdict,
         "cells": marks,
-        "looks": {name: [look.css, look.glyph, look.word] for name, look in STRIP_LOOKS.items()},
         "judged_looks": tuple(LOOKS.values()),
         "failures": failures,
         "fetch": f"{hub_command(request, 'verdict', str(pk), '--json')} > {_verdict_name(run)}",
@@ -202,7 +202,7 @@ def _because(findings: Sequence[GateLike]) -> str:
     first = next((finding for finding in failed if finding.hard), failed[0] if failed else None)
     if first is None:
         return ""
-    text = first.reason.strip()
+    text = reason_line(first.reason, 400)
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
@@ -222,6 +222,7 @@ def _unjudged_words(run: Run, found: Found) -> dict[str, Any]:
         "headline": headline,
         "sentence": sentence,
         "because": run.error_message,
+        "whole": run.error_message,
         "advice": advice,
     }
 
@@ -235,7 +236,7 @@ def _progress_words(judged: int, failed: int) -> str:
     if not judged:
         return "The verifier is at work; no gate is judged yet."
     count = COUNT_WORDS.get(judged, str(judged)).capitalize()
-    verb = "gate is" if judged == 1 else "gates are"
+    verb = "gates is" if judged == 1 else "gates are"
     tail = f"; {COUNT_WORDS[failed]} of them rejects" if failed == 1 else ""
     tail = f"; {COUNT_WORDS[failed]} of them reject" if failed > 1 else tail
     return f"{count} of twelve {verb} judged{tail}."
