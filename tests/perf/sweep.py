@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import signal
 import sys
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.fuzzoracle.suite import HERE, read_corpus
+from kernelhub.launch.process import LIBC, PR_SET_PDEATHSIG
 from tests.gates.caged import ROOT, task_folder
 from verifier.records import GateStatus, Outcome
 from verifier.session import Job, Session
@@ -81,6 +83,9 @@ def _of_gates(role: str) -> Iterator[Known]:
 
 
 def _open(device: str) -> None:
+    LIBC.prctl(
+        PR_SET_PDEATHSIG, int(signal.SIGKILL)
+    )  # a killed sweep leaves nothing
     session = Session(device)
     atexit.register(session.close)
     _SESSIONS.append(session)
@@ -97,8 +102,11 @@ def sweep(kernels: list[Known], device: str, workers: int) -> Iterator[Line]:
     """The lines as they come."""
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_open, initargs=(device,)) as pool:
-        for done in as_completed([pool.submit(_judge, known) for known in kernels]):
-            yield done.result()
+        try:
+            for done in as_completed([pool.submit(_judge, known) for known in kernels]):
+                yield done.result()
+        finally:  # interrupted, it ends with the kernels in progress
+            pool.shutdown(cancel_futures=True)
 
 
 def summary(lines: list[Line]) -> str:
