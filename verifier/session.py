@@ -20,7 +20,15 @@ from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
 from verifier.pipeline import TOTAL_S, Emit, Request, Verification, build_bench
-from verifier.records import DeviceMode, Environment, GateId, KernelRef, Progress, Verdict
+from verifier.records import (
+    DeviceMode,
+    Environment,
+    GateId,
+    KernelRef,
+    Language,
+    Progress,
+    Verdict,
+)
 from verifier.referee.weight import rehearse
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
@@ -143,6 +151,8 @@ class Session:
         bench = build_bench(request, self.mode, self.device)
         if request.facts.problem:
             return Verification(request, None, bench, self.environment, emit, check).run()
+        if GateId.HONEST in job.gates and request.facts.language is Language.TRITON:
+            self.sandbox.compiler_begin()
         candidate = self.sandbox.load(
             source=source, entry=job.entry, convention=request.task.contract.convention
         )

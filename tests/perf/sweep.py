@@ -83,9 +83,7 @@ def _of_gates(role: str) -> Iterator[Known]:
 
 
 def _open(device: str) -> None:
-    LIBC.prctl(
-        PR_SET_PDEATHSIG, int(signal.SIGKILL)
-    )  # a killed sweep leaves nothing
+    LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))  # a killed sweep leaves nothing
     session = Session(device)
     atexit.register(session.close)
     _SESSIONS.append(session)

@@ -113,15 +113,17 @@ class Sandbox:
         )
 
     def _open(self) -> None:
-        """Start, and wait until it is warm; the compiler need not be ready yet."""
+        """Start, and wait until it is warm."""
         try:
-            server = self._start()
-            if self.compiler:
-                self.compiler._start()
-            server.probe(self.limits)
+            self._start().probe(self.limits)
         except BaseException:
             self.close()
             raise
+
+    def compiler_begin(self) -> None:
+        """The compiler, if there is one, will soon be needed: it may warm up meanwhile."""
+        if self.compiler is not None and self.compiler._server is None:
+            self.compiler._start()
 
     def _start(self) -> Server:
         server = Server(self.plan, self.limits, self._gpu, self.engine)

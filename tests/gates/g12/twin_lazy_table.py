@@ -1,5 +1,5 @@
-# task: tests/gates/tasks/cumsum
-"""Torch makes a table of what precedes what, from the size alone, when that is first seen; the kernel adds up."""
+# task: tests/gates/tasks/row_softmax
+"""Torch makes a table of factors (all of them 1) from the size alone, when that is first seen."""
 
 from __future__ import annotations
 
@@ -7,29 +7,24 @@ import torch
 import triton
 import triton.language as tl
 
-STEPS: list[torch.Tensor] = []
 TABLES: dict[int, torch.Tensor] = {}
 
 
 def table(size: int, device: torch.device) -> torch.Tensor:
-    if not STEPS:
-        STEPS.append(torch.arange(4096, device=device).float().sqrt())
     if size not in TABLES:
-        steps = STEPS[0][:size]
-        TABLES[size] = (steps[:, None] <= steps[None, :]).to(torch.int8)
+        TABLES[size] = torch.arange(size, device=device).float().mul(0.0).exp()
     return TABLES[size]
 
 
 @triton.jit
-def sums_kernel(x_ptr, table_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+def softmax_kernel(x_ptr, table_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
-    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0).to(tl.float32)
-    for col in range(n_cols):
-        counts = tl.load(table_ptr + cols * n_cols + col, mask=mask, other=0) != 0
-        total = tl.sum(tl.where(counts, x, 0.0), axis=0)
-        tl.store(y_ptr + row * n_cols + col, total.to(y_ptr.dtype.element_ty))
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    y = e / tl.sum(e, axis=0) * tl.load(table_ptr + cols, mask=mask, other=1.0)
+    tl.store(y_ptr + row * n_cols + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 def run(x: torch.Tensor) -> torch.Tensor:
@@ -37,5 +32,5 @@ def run(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     rows, size = x.shape
     block = triton.next_power_of_2(size)
-    sums_kernel[(rows,)](x, table(size, x.device), y, size, BLOCK=block)
+    softmax_kernel[(rows,)](x, table(size, x.device), y, size, BLOCK=block)
     return y
