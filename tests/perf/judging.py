@@ -67,9 +67,9 @@ def warm_verifier() -> Iterator[Verifier]:
 
 
 def softmax_control() -> CorpusEntry:
-    """The honest row softmax of the replica."""
+    """The honest row softmax of the replica that is written in Triton: what users submit."""
     entries = read_group("p1_replica")
-    return next(one for one in entries if one.task == "softmax" and one.role == "control")
+    return next(one for one in entries if one.label == "softmax_triton" and one.role == "control")
 
 
 def softmax_s(verifier: Verifier) -> float:
