@@ -92,7 +92,7 @@ class Witness:
         given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         numbers = [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]
         memory, shapes = _reached(given, find)
-        numbers, strays, pointed = _addresses(numbers, memory, find)
+        numbers, unknown, pointed = _addresses(numbers, memory, find)
         memory += pointed
         known = (_hash(what), *shapes, *numbers)
         few = len(self.launches) < MAX_LAUNCHES and len(memory) <= MAX_TENSORS
@@ -100,7 +100,7 @@ class Witness:
         if before is None:
             self.full = True
             return None
-        strays = 0 if self.exact else strays
+        strays = 0 if self.exact else _strays(unknown)
         self.launches.append(Launch(before, _places(memory), numbers=known, strays=strays))
         self._open = Reachable.of(memory), find
         return memory
@@ -276,11 +276,13 @@ def _span(storage: torch.UntypedStorage) -> Range:
 
 def _addresses(
     numbers: Sequence[Number], memory: Sequence[torch.Tensor], find: Find
-) -> tuple[list[Number], int, list[torch.Tensor]]:
-    """Addresses among the numbers, as places in their tensors, for those alone stay the same; how
-    many are nobody's; and the memory that plain numbers and tables of pointers lead to."""
+) -> tuple[list[Number], list[int], list[torch.Tensor]]:
+    """Addresses among the numbers, as places in their tensors, for those alone stay the same; what
+    may be one and is no tensor's; and the memory that plain numbers and tables of pointers lead
+    to."""
     told: list[Number] = []
-    strays, led = 0, {}
+    unknown: list[int] = []
+    led: dict[int, Range] = {}
     tables = (tensor for tensor in memory if tensor.dtype in (torch.int64, torch.uint64))
     for number in numbers:
         own = find(number) if _may_be_address(number) else None
@@ -289,10 +291,11 @@ def _addresses(
         if not _may_be_address(address):
             continue
         own = find(address)
-        strays += own is None and _stray(address)
-        if own is not None:
+        if own is None:
+            unknown.append(address)
+        else:
             led[own[0]] = own
-    return told, strays, [_bytes_at(own, memory) for own in led.values()]
+    return told, unknown, [_bytes_at(own, memory) for own in led.values()]
 
 
 def _told(copy: torch.Tensor, find: Find) -> torch.Tensor:
@@ -330,9 +333,10 @@ def _bytes_at(own: Range, memory: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=device).set_(made)
 
 
-def _stray(address: int) -> bool:
-    """Mapped memory of this process."""
-    return address >= _LOWEST_ADDRESS and any(s <= address < e for s, e in _mapped())
+def _strays(addresses: Sequence[int]) -> int:
+    """How many of them lie in mapped memory of this process."""
+    mapped = list(_mapped()) if addresses else []
+    return sum(any(s <= address < e for s, e in mapped) for address in addresses)
 
 
 def _mapped() -> Iterator[Range]:
