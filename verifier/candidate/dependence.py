@@ -16,6 +16,8 @@ from typing import Any, Final
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from verifier.candidate.witness import LOWEST_ADDRESS, Range
+
 _aten: Final = torch.ops.aten
 _SHAPED: Final = frozenset(
     {
@@ -45,9 +47,6 @@ _PLAIN: Final = (
 _LEAST: Final = 1024
 _WORDS: Final = (torch.int64, torch.uint64)
 """Tables of pointers are made of them."""
-_LOWEST_ADDRESS: Final = 1 << 32
-
-Range = tuple[int, int]
 
 
 class Free:
@@ -127,7 +126,7 @@ def _leads_on(value: Any, arguments: Sequence[Range]) -> bool:
     if isinstance(value, tuple | list):
         return any(_leads_on(item, arguments) for item in value)
     if isinstance(value, int):
-        return value >= _LOWEST_ADDRESS
+        return value >= LOWEST_ADDRESS
     if hasattr(value, "base"):
         return _leads_on(value.base, arguments)
     return not isinstance(value, _PLAIN)

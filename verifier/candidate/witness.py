@@ -31,7 +31,8 @@ MAX_NBYTES: Final = 128 << 20
 MAX_TENSORS: Final = 64
 MAX_NUMBERS: Final = 4096
 _MAX_DEPTH: Final = 8
-_LOWEST_ADDRESS: Final = 1 << 32
+LOWEST_ADDRESS: Final = 1 << 32
+"""Smaller numbers are taken for numbers."""
 
 Range = tuple[int, int]
 Number = int | float
@@ -187,7 +188,11 @@ def _leaves(value: Any, depth: int) -> Iterator[torch.Tensor | Number]:
     if depth == 0:
         raise _UnseenError
     if isinstance(value, torch.Tensor):
-        if type(value) not in _PLAIN or value.dtype not in NAMES or not _is_strided(value):
+        if (
+            type(value) not in _PLAIN
+            or value.dtype not in NAMES
+            or value.layout is not torch.strided
+        ):
             raise _UnseenError
         yield value
     elif isinstance(value, Real):
@@ -208,10 +213,6 @@ def _leaves(value: Any, depth: int) -> Iterator[torch.Tensor | Number]:
         yield from _leaves([getattr(value, name) for name in names], depth - 1)
     else:
         raise _UnseenError
-
-
-def _is_strided(value: torch.Tensor) -> bool:
-    return value.layout is torch.strided
 
 
 def _is_name(value: Any) -> bool:
@@ -310,14 +311,14 @@ def _told(copy: torch.Tensor, find: Find) -> torch.Tensor:
 
 
 def _may_be_address(number: Number) -> TypeGuard[int]:
-    return isinstance(number, int) and _LOWEST_ADDRESS <= number < 1 << 63
+    return isinstance(number, int) and LOWEST_ADDRESS <= number < 1 << 63
 
 
 def _entries(table: torch.Tensor) -> list[int]:
     """What may be an address, each once, in the order of the table: addresses themselves have
     another order in each process."""
     values = table.detach().view(torch.int64).cpu().reshape(-1).numpy()
-    values = values[values >= _LOWEST_ADDRESS]
+    values = values[values >= LOWEST_ADDRESS]
     _, first = np.unique(values, return_index=True)
     found: list[int] = values[np.sort(first)].tolist()
     return found
