@@ -1,13 +1,16 @@
 """In the host, on a machine without GPU: Triton's interpreter, adapted once before any kernel is
 imported.
 
-It says plainly what it cannot run, where Triton ends in odd errors, and it prepares the language
-once for each launch, where Triton does so again for each call of a device function (more than half
-of the time of a kernel with a reduction).
+It says plainly what it cannot run, where Triton ends in odd errors, and it leaves out work whose
+result nobody sees: Triton prepares the language again for each call of a device function (more than
+half of the time of a kernel with a reduction), looks for overflow at each sum of integers for the
+sake of an assertion that only ``debug`` would make (a third of what is left), and writes the table
+of numpy's dtypes anew for each value.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import types
@@ -32,7 +35,29 @@ def adapt(accessed: Accessed) -> None:
     interpreter.InterpretedFunction.run = _silent(run)
     warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning, r"triton\.runtime\.interpreter")
     interpreter._patch_lang = _LANGUAGE.patch
+    _overflow_unseen(interpreter.interpreter_builder)
+    interpreter._get_np_dtype = _by_name(interpreter._get_np_dtype)
     _libdevice_refuse()
+
+
+def _overflow_unseen(builder: Any) -> None:
+    """Integers wrap, as on a device, without a look at what nobody is told."""
+    if not builder.options.debug:
+        builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+
+
+def _by_name(numpy_dtype: Callable[[Any], np.dtype[Any]]) -> Callable[[Any], np.dtype[Any]]:
+    """The same, remembered: types of one name are one type, whatever object stands for them."""
+    known: dict[str, np.dtype[Any]] = {}
+
+    @functools.wraps(numpy_dtype)
+    def remembered(kind: Any) -> np.dtype[Any]:
+        found = known.get(kind.name)
+        if found is None:
+            found = known[kind.name] = numpy_dtype(kind)
+        return found
+
+    return remembered
 
 
 class _Memory:

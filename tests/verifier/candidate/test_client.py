@@ -319,6 +319,26 @@ def test_an_autotuned_kernel_runs_in_the_interpreter(load: Load) -> None:
     assert [choice.partition(",")[0] for choice in reply.tuned] == ["BLOCK: 16"]
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_integers_wrap_in_the_interpreter_as_on_a_device(load: Load, dtype: torch.dtype) -> None:
+    source = b"""
+import torch, triton, triton.language as tl
+@triton.jit
+def kernel(x, y, one, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    tl.store(y + at, (value + value) * value - (value - value) - one)
+def run(x):
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, 1, BLOCK=8)
+    return y
+"""
+    info = torch.iinfo(dtype)
+    x = torch.tensor([info.max, info.min, info.max - 1, info.min + 1, 3, -3, 0, 1], dtype=dtype)
+    reply = load(source).call([x])
+    assert reply.outputs[0].tolist() == ((x + x) * x - 1).tolist()
+
+
 def test_load_keeps_a_core_busy_only_during_the_call(sandbox: Sandbox, load: Load) -> None:
     candidate = load(b"import time\ndef run(x):\n    time.sleep(0.3)\n    return x\n")
     x = torch.ones(1)
