@@ -81,6 +81,15 @@ def launched(var: Path, **env: str) -> Iterator[Launch]:
         launch.process.wait()
 
 
+@pytest.fixture
+def used(place: Path) -> Path:
+    """The same folder, which a hub has served from before, whichever tests ran."""
+    if not (place / "cli-token").exists():
+        with launched(place) as launch:
+            launch.wait_until_serving()
+    return place
+
+
 def status_of(port: int, path: str) -> int:
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
         connection.request("GET", path)
@@ -104,13 +113,13 @@ def test_a_first_launch_serves_and_ctrl_c_leaves_nothing_running(place: Path) ->
         assert not any(map(alive, pids))
 
 
-def test_a_second_launch_keeps_accounts_and_tokens_and_tells_no_password(place: Path) -> None:
-    token = (place / "cli-token").read_text()
-    with launched(place) as launch:
+def test_a_second_launch_keeps_accounts_and_tokens_and_tells_no_password(used: Path) -> None:
+    token = (used / "cli-token").read_text()
+    with launched(used) as launch:
         launch.wait_until_serving()
         assert "with the password" not in launch.text
         assert "changepassword admin" in launch.text
-    assert (place / "cli-token").read_text() == token
+    assert (used / "cli-token").read_text() == token
 
 
 def test_two_launches_on_one_folder_do_not_meet(place: Path) -> None:
@@ -159,9 +168,9 @@ def test_no_secret_stands_in_arguments_or_logs(place: Path) -> None:
     assert not [secret for secret in secrets if secret in seen]
 
 
-def test_files_with_secrets_are_for_the_owner_alone(place: Path) -> None:
+def test_files_with_secrets_are_for_the_owner_alone(used: Path) -> None:
     for name in ("cli-token", "secret-key", "redis/redis.conf", "postgres/password"):
-        assert (place / name).stat().st_mode & 0o077 == 0
+        assert (used / name).stat().st_mode & 0o077 == 0
 
 
 def test_a_server_that_dies_comes_back(place: Path) -> None:
