@@ -24,6 +24,7 @@ from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
+from verifier.candidate.rehearsal import rehearse, rehearse_for_gpu
 from verifier.candidate.replies import (
     OutputRegion,
     failure_classify,
@@ -65,7 +66,9 @@ def warm(*, engine: Engine, threads: int) -> None:
 
     torch.set_num_threads(threads)
     _LAUNCHES.install(engine)
-    if engine is not Engine.GPU:
+    if engine is Engine.GPU:
+        rehearse_for_gpu()
+    else:
         _rehearse()
     effects.rehearse()
     ops_remember()
@@ -75,8 +78,6 @@ def warm(*, engine: Engine, threads: int) -> None:
 
 def _rehearse() -> None:
     """One call and one launch, so that lazy imports happen before the fork."""
-    from verifier.candidate.rehearsal import rehearse
-
     options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False)
     with Stage(options) as stage:
         torch.empty(8).copy_(torch.arange(8.0)).add_(1)
