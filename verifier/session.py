@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import torch
 
 from verifier.candidate.client import Sandbox
+from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.environment import choose_device, read_environment
@@ -94,6 +95,8 @@ class Session:
         self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
     ) -> None:
         self.mode, self.device = choose_device(device)
+        if self.mode is DeviceMode.CUDA:
+            wait_asleep(self.device.index or 0)
         torch.set_num_threads(min(torch.get_num_threads(), THREADS[self.mode]))
         self._stack = ExitStack()
         rehearsal = threading.Thread(target=rehearse)

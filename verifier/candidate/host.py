@@ -22,6 +22,7 @@ from verifier.candidate import effects
 from verifier.candidate.arena import map_bytes
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
+from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.rehearsal import rehearse, rehearse_for_gpu
@@ -286,6 +287,7 @@ def _flush() -> None:
 
 def _device_start() -> None:
     """Create the CUDA context before the kernel is there, so that its cost is not the kernel's."""
+    wait_asleep(0)
     torch.cuda.init()  # type: ignore[no-untyped-call]
     torch.empty(1, device="cuda:0").add_(1)
     torch.cuda.synchronize()
