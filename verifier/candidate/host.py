@@ -36,6 +36,7 @@ from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
+from verifier.vast import Vast
 
 Body = dict[str, Any]
 _LAUNCHES: Final = Launches()
@@ -179,11 +180,14 @@ class Host:
             reply = failure or self._describe(outputs, body, options)
         self._inputs.copy_back(self._arena, body)
         evidence = stage.finish()
+        if options.vast and self._device.type == "cuda":
+            del outputs, arguments
+            torch.cuda.empty_cache()  # neighbours need it
         if options.watch and reply["kind"] is ReplyKind.RETURNED:
             reply |= self._watched(evidence.witness)
         reply |= {"guards": evidence.touched, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
-        reply |= {"refused": evidence.refused}
+        reply |= {"refused": evidence.refused, "configs": evidence.configs}
         reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
 
@@ -197,12 +201,15 @@ class Host:
         self, arguments: Sequence[Any], stage: Stage, clock: _DeviceClock
     ) -> tuple[tuple[torch.Tensor, ...], Body | None]:
         assert self._entry is not None  # noqa: S101 - protocol order
+        vast = stage.options.vast
         _LAUNCHES.stage = stage
         try:
+            arguments = vast.expand(arguments) if vast else arguments
             with _load_on(self._device, on=stage.options.load), clock, stage:
                 returned = self._entry(*arguments)
             clock.synchronize()
-            return function.outputs_take(returned), None
+            outputs = function.outputs_take(returned)
+            return _rows_taken(vast, outputs) if vast else outputs, None
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             failure = _failure(error, loading=False)
             risen, name = stage.evidence.risen or (None, "")
@@ -266,6 +273,14 @@ class Host:
 
 _KEPT_ARENAS: Final = 3
 _MAX_EFFECTS: Final = 200
+
+
+def _rows_taken(vast: Vast, outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Raises OutputError where the outputs are not as large as the inputs were made."""
+    try:
+        return vast.pick(outputs)
+    except ValueError as error:
+        raise function.OutputError(str(error)) from None
 
 
 def _failure(error: BaseException, *, loading: bool) -> Body:
