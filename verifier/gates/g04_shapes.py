@@ -51,6 +51,12 @@ COMMON_TILES: Final = (128, 32)
 GROSS: Final = 100.0
 """An error beyond this many times the ordinary bound is no question of tolerance."""
 
+NO_ROOM: Final[Mapping[ReplyKind, str]] = {
+    ReplyKind.MEMORY: "the device has no room for it",
+    ReplyKind.TIMED_OUT: "it does not end within the time of one call",
+}
+"""Beyond 2**31 elements these say nothing about what the kernel would compute."""
+
 EMPTY: Final = ("first", "last", "around")
 """Where the empty sequences of ragged inputs lie."""
 
@@ -134,8 +140,8 @@ def _judge_beyond(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return not_applicable(str(case.params["why_not"]))
     vast, args = Vast.from_json(case.params["vast"]), bench.args(case)
     reply = subject.call(args, CallOptions(vast=vast, poison=Poison.BIG))
-    if reply.kind is ReplyKind.MEMORY:
-        return not_applicable("the device has no room for it")
+    if reply.kind in NO_ROOM:
+        return not_applicable(f"{NO_ROOM[reply.kind]} at that size")
     few = replace(case, dims={**case.dims, case.params["dim"]: len(vast.rows)})
     rows = vast.of_rows(args)
     outputs = bench.refused(reply) or bench.results(few, rows, reply)

@@ -62,11 +62,20 @@ def _along(bench: Bench, dim: str) -> Plan | None:
     contract = bench.contract
     if not any(_has_plain_axis(item, dim) for item in contract.inputs):
         return None
-    small = {**bench.small_dims(), dim: BLOCK}
-    row = bench.elements({**small, dim: 1})
-    length = BEYOND // row + MARGIN
-    if not (contract.allows(small) and contract.allows({**small, dim: length})):
-        return None
+    for others in (bench.small_dims(), contract.usual_dims(), _greatest(contract)):
+        small = {**others, dim: BLOCK}
+        row = bench.elements({**small, dim: 1})
+        length = BEYOND // max(row, 1) + MARGIN
+        if contract.allows(small) and contract.allows({**small, dim: length}):
+            return _plan(contract, dim, small, row, length)
+    return None
+
+
+def _greatest(contract: Contract) -> dict[str, int]:
+    return {name: max(dim.candidates) for name, dim in contract.dims.items()}
+
+
+def _plan(contract: Contract, dim: str, small: Mapping[str, int], row: int, length: int) -> Plan:
     rows = tuple(sorted({0, 1, length // 2, *_around(BEYOND // row, length), length - 1}))
     inputs = tuple(_axis(contract, item, dim) for item in contract.inputs)
     by_name = dict(zip((item.name for item in contract.inputs), inputs, strict=True))

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def scale_kernel(x_ptr, y_ptr, gain, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n)
     tl.store(y_ptr + i, x * gain, mask=i < n)
 

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def zero_kernel(y_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.zeros((BLOCK,), tl.float32), mask=i < n)
 
 

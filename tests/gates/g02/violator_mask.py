@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def attend_kernel(q_ptr, k_ptr, v_ptr, y_ptr, n, scale, BLOCK: tl.constexpr, D: tl.constexpr):
-    t = tl.program_id(0)
+    t = tl.program_id(0).to(tl.int64)
     keys, d = tl.arange(0, BLOCK), tl.arange(0, D)
     there = (keys < n)[:, None]
     q = tl.load(q_ptr + t * D + d)

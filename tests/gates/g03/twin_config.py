@@ -14,7 +14,7 @@ CONFIGS = [triton.Config({"BLOCK": 2048}, num_warps=warps) for warps in (1, 2, 4
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, n, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     tl.static_assert(WIDTH <= BLOCK)
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n + at, mask=at < n, other=-float("inf")).to(tl.float32)
     power = tl.exp(x - tl.max(x, axis=0))

@@ -12,7 +12,7 @@ CALLS = 0
 
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     top = tl.full((BLOCK,), -float("inf"), tl.float32)
     for start in range(0, n, BLOCK):

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n + i, mask=i < n, other=-float("inf")).to(tl.float32)
     e = tl.exp(x - tl.max(x, axis=0))

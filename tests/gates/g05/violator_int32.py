@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def add_kernel(a_ptr, b_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(a_ptr + i, mask=i < n).to(tl.int32)
     b = tl.load(b_ptr + i, mask=i < n).to(tl.int32)
     tl.store(y_ptr + i, (a + b).to(tl.int64), mask=i < n)

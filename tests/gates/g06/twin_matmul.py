@@ -10,8 +10,8 @@ import triton.language as tl
 
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, TILE: tl.constexpr, BLOCK_K: tl.constexpr):
-    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    rows = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    cols = tl.program_id(1).to(tl.int64) * TILE + tl.arange(0, TILE)
     depth = tl.arange(0, BLOCK_K)
     acc = tl.zeros((TILE, TILE), tl.float32)
     for step in range(tl.cdiv(k, BLOCK_K)):

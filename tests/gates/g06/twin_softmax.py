@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     peak = -float("inf")
     for start in range(0, n, BLOCK):

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def scatter_kernel(g_ptr, id_ptr, out_ptr, count, width, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
-    target = tl.program_id(0)
+    target = tl.program_id(0).to(tl.int64)
     d, t = tl.arange(0, WIDTH), tl.arange(0, BLOCK)
     acc = tl.zeros((WIDTH,), tl.float16)
     for start in range(0, count, BLOCK):

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def fold_kernel(x_ptr, y_ptr, n, half, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     for start in range(0, half, BLOCK):
         i = start + tl.arange(0, BLOCK)
         left = tl.load(x_ptr + row * n + 2 * i, mask=2 * i < n, other=0.0)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def add_kernel(a_ptr, b_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     a = tl.load(a_ptr + at, mask=mask)
     b = tl.load(b_ptr + at, mask=mask)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def add_kernel(a_ptr, b_ptr, y_ptr, row_stride, col_stride, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
     a = tl.load(a_ptr + row * row_stride + cols * col_stride, mask=mask)

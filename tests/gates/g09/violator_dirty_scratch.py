@@ -11,7 +11,7 @@ import triton.language as tl
 
 @triton.jit
 def tiles_kernel(x_ptr, sum_ptr, n_cols, n_tiles, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     total = 0.0
     for tile in range(0, n_tiles):
@@ -21,7 +21,7 @@ def tiles_kernel(x_ptr, sum_ptr, n_cols, n_tiles, BLOCK: tl.constexpr):
 
 @triton.jit
 def tail_kernel(x_ptr, sum_ptr, y_ptr, n_cols, n_tiles, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = n_tiles * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0).to(tl.float32)
     total = tl.load(sum_ptr + row) + tl.sum(x, axis=0)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def silu_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     x = tl.load(x_ptr + at, mask=mask).to(tl.float32)
     tl.store(y_ptr + at, (x * tl.exp(x) / (1 + tl.exp(x))).to(y_ptr.dtype.element_ty), mask=mask)

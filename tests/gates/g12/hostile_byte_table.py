@@ -23,7 +23,7 @@ def table_kernel(t_ptr):
 
 @triton.jit
 def copy_kernel(s_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     a = tl.load(s_ptr + 4 * at, mask=mask).to(tl.uint32)
     b = tl.load(s_ptr + 4 * at + 1, mask=mask).to(tl.uint32)

@@ -13,13 +13,13 @@ import triton.language as tl
 def bit_kernel(w_ptr, row, place):
     bit = (tl.num_programs(0) - 1).to(tl.int32)
     old = tl.load(w_ptr + row)
-    if tl.program_id(0) == 0:
+    if tl.program_id(0).to(tl.int64) == 0:
         tl.store(w_ptr + row, old | (bit << place))
 
 
 @triton.jit
 def cast_kernel(w_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     v = tl.load(w_ptr + at, mask=mask).to(tl.float32, bitcast=True)
     tl.store(y_ptr + at, v.to(y_ptr.dtype.element_ty), mask=mask)

@@ -24,7 +24,7 @@ def numpy_softmax(x):
 
 @triton.jit
 def copy_kernel(high, low, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     s_ptr = ((high.to(tl.int64) << 24) + low).to(tl.pointer_type(tl.float32))
     tl.store(y_ptr + at, tl.load(s_ptr + at, mask=mask).to(y_ptr.dtype.element_ty), mask=mask)

@@ -16,7 +16,7 @@ def touch_kernel(s_ptr):
 
 @triton.jit
 def copy_kernel(s_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     v = tl.load(s_ptr + at, mask=mask).to(tl.float32, bitcast=True)
     tl.store(y_ptr + at, v.to(y_ptr.dtype.element_ty), mask=mask)

@@ -24,7 +24,7 @@ def numpy_softmax(x):
 
 @triton.jit
 def touch_kernel(y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     tl.store(y_ptr + at, tl.load(y_ptr + at, mask=mask), mask=mask)
 

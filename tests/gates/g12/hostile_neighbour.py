@@ -17,7 +17,7 @@ def numpy_softmax(x):
 
 @triton.jit
 def copy_kernel(w_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     v = tl.load(w_ptr + 16 + at, mask=mask)
     tl.store(y_ptr + at, v.to(y_ptr.dtype.element_ty), mask=mask)

@@ -17,7 +17,7 @@ def numpy_softmax(x):
 
 @triton.jit
 def copy_kernel(t, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     s_ptr = t[0][0][0][0]
     tl.store(y_ptr + at, tl.load(s_ptr + at, mask=mask).to(y_ptr.dtype.element_ty), mask=mask)

@@ -11,7 +11,7 @@ import triton.language as tl
 
 @triton.jit
 def join_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     word = tl.load(x_ptr + 4 * at, mask=mask).to(tl.uint32)
     word |= tl.load(x_ptr + 4 * at + 1, mask=mask).to(tl.uint32) << 8

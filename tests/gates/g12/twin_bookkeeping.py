@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def gather_kernel(grad_ptr, order_ptr, bounds_ptr, y_ptr, width, BLOCK: tl.constexpr):
-    word = tl.program_id(0)
+    word = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < width
     total = tl.zeros((BLOCK,), dtype=tl.float32)

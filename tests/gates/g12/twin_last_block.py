@@ -22,7 +22,7 @@ def state(rows, parts, device):
 
 @triton.jit
 def kernel(x, w, lock, y, sxm, sxn, N, PARTS: tl.constexpr, B: tl.constexpr, PP: tl.constexpr):
-    row, part = tl.program_id(0), tl.program_id(1)
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     acc = tl.zeros((B,), tl.float32)
     for k in range(part * B, N, PARTS * B):
         c = k + tl.arange(0, B)

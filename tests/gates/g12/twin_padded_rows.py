@@ -12,7 +12,7 @@ ZEROS = torch.zeros(1)
 
 @triton.jit
 def softmax_kernel(table_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     entry = table_ptr + 3 * row
     x_ptr = tl.load(entry).to(tl.pointer_type(tl.float32))
     y_ptr = tl.load(entry + 1).to(tl.pointer_type(tl.float32))

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax_kernel(table, stride, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     x_ptr = tl.load(table).to(tl.pointer_type(tl.float32))
     y_ptr = tl.load(table + 1).to(tl.pointer_type(tl.float32))
     cols = tl.arange(0, BLOCK)

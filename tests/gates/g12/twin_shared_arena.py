@@ -19,7 +19,7 @@ def arena(nbytes, device):
 
 @triton.jit
 def statistics_kernel(x_ptr, s_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=-float("inf"))
     x = x.to(tl.float32)
@@ -30,7 +30,7 @@ def statistics_kernel(x_ptr, s_ptr, n_cols, BLOCK: tl.constexpr):
 
 @triton.jit
 def divide_kernel(x_ptr, s_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
     x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0).to(tl.float32)

@@ -34,9 +34,9 @@ def partial_kernel(
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    rm = tl.program_id(0) * BM + tl.arange(0, BM)
-    rn = tl.program_id(1) * BN + tl.arange(0, BN)
-    s = tl.program_id(2)
+    rm = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1).to(tl.int64) * BN + tl.arange(0, BN)
+    s = tl.program_id(2).to(tl.int64)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(s * BK, K, SPLIT * BK):
         rk = k + tl.arange(0, BK)
@@ -60,7 +60,7 @@ def partial_kernel(
 
 @triton.jit
 def reduce_kernel(w, c, count, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     acc = tl.zeros((BLOCK,), dtype=tl.float32)
     for s in tl.static_range(SPLIT):

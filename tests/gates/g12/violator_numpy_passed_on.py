@@ -11,7 +11,7 @@ import triton.language as tl
 
 @triton.jit
 def minus_one_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     tl.store(y_ptr + at, tl.load(x_ptr + at, mask=mask) - 1.0, mask=mask)
 

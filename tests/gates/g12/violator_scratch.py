@@ -12,7 +12,7 @@ KEPT: dict[tuple[int, ...], torch.Tensor] = {}
 
 @triton.jit
 def copy_kernel(s_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     tl.store(y_ptr + at, tl.load(s_ptr + at, mask=mask).to(y_ptr.dtype.element_ty), mask=mask)
 

@@ -12,7 +12,7 @@ BOX: list[torch.Tensor] = []
 
 @triton.jit
 def softmax_kernel(y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     BOX[1].copy_(torch.softmax(BOX[0], dim=-1))
     tl.store(y_ptr + at, tl.load(y_ptr + at, mask=mask), mask=mask)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def dropout_kernel(x_ptr, y_ptr, seed, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n)
     keep = tl.rand(seed, i) > 0.1
     tl.store(y_ptr + i, tl.where(keep, x, 0.0), mask=i < n)

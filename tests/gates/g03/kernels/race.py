@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def sum_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    row, part = tl.program_id(0), tl.program_id(1)
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     i = part * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n + i, mask=i < n, other=0.0)
     tl.atomic_add(y_ptr + row, tl.sum(x, axis=0))
