@@ -93,6 +93,7 @@ MAX_DEATHS: Final = 3
 MAX_FAILURES: Final = 4
 """So many failed cases end a gate: the finding is made, more of the same only costs time."""
 
+MAX_EVIDENCE: Final = 8
 MINIMISE_TRIALS: Final = 24
 MINIMISE_S: Final[Mapping[DeviceMode, float]] = {
     DeviceMode.CPU_INTERPRET: 1.0,
@@ -182,7 +183,7 @@ class GateRun:
     failures: list[tuple[CaseRecord, Finding, tuple[CallDigest, ...]]] = field(default_factory=list)
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
-    last_detail: str = ""
+    evidence: list[str] = field(default_factory=list)
 
     def note(self, status: GateStatus, reason: str) -> None:
         key = (status, reason)
@@ -194,7 +195,8 @@ class GateRun:
             self.failures.append((case, finding, tuple(recorder.calls)))
         elif finding.passed:
             self.passed += 1
-            self.last_detail = self.last_detail or finding.detail
+            if finding.detail and finding.detail not in self.evidence:
+                self.evidence.append(finding.detail)
         else:
             self.note(finding.status, finding.detail)
 
@@ -400,6 +402,7 @@ class Verification:
             failed=len(run.failures),
             notes=notes,
             counterexample=example,
+            evidence=tuple(run.evidence[:MAX_EVIDENCE]),
         )
 
     def _counterexample(self, run: GateRun) -> Counterexample:

@@ -185,6 +185,8 @@ class GateResult:
     notes: tuple[CaseNote, ...] = ()
     counterexample: Counterexample | None = None
     duration_ms: float = 0.0
+    evidence: tuple[str, ...] = ()
+    """What passed cases have to say for themselves: how many runs, whose time on the device."""
 
     def __post_init__(self) -> None:
         if self.status in NEEDS_REASON and not self.reason:

@@ -82,6 +82,8 @@ class CallOptions:
     """After the call, read the outputs of the call before it once more."""
     watch: bool = False
     """Keep copies of what each launch was handed and of what it left (for small data)."""
+    profile: bool = False
+    """Write down what runs on the device (CUDA only)."""
     compile: bool = False
     """On a machine without GPU: compile each launch for one, and run none."""
     config: int | None = None
@@ -144,6 +146,14 @@ class OutputInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceKernel:
+    """One kernel, copy or fill that ran on the device, by the profiler."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """What one launch could reach and what it left there, as private CPU copies."""
 
@@ -182,6 +192,8 @@ class Reply:
     so where it was done on integers alone (see ON_INTEGERS)."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
+    kernels: tuple[DeviceKernel, ...] = ()
+    """What ran on the device, in order, with ``profile``; empty where no profiler works."""
     tuned: tuple[str, ...] = ()
     """The configuration that each autotuner launched its kernel with."""
     configs: int = 0

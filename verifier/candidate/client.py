@@ -40,6 +40,7 @@ from verifier.records import DeviceMode
 from verifier.subject import (
     Arg,
     CallOptions,
+    DeviceKernel,
     InfrastructureError,
     OutputInfo,
     Placement,
@@ -444,6 +445,7 @@ class Candidate:
             effects=_texts(answer.get("effects", [])),
             ops=_texts(answer.get("ops", [])),
             launches=_texts(answer.get("launches", [])),
+            kernels=_kernels(answer.get("kernels", [])),
             tuned=_texts(answer.get("tuned", [])),
             configs=_count(answer.get("configs", 0)),
             refused=_texts(answer.get("refused", [])),
@@ -578,6 +580,7 @@ def _call_body(
             "guard": options.guard,
             "ablate": options.ablate,
             "trace": options.trace,
+            "profile": options.profile,
             "load": options.load,
             "side_stream": options.side_stream,
             "recheck_previous": options.recheck_previous,
@@ -617,6 +620,12 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or len(values) > _MAX_TEXTS:
         raise TypeError("a list of texts is none, or too long")
     return tuple(_text(value) for value in values)
+
+
+def _kernels(values: Any) -> tuple[DeviceKernel, ...]:
+    if not isinstance(values, list) or len(values) > _MAX_TEXTS:
+        raise TypeError("a list of kernels is none, or too long")
+    return tuple(DeviceKernel(_text(name), _seconds(taken) or 0.0) for name, taken in values)
 
 
 def _plain_numbers(values: Any) -> tuple[int | float, ...]:

@@ -25,6 +25,7 @@ from verifier.candidate.engine import Engine
 from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
+from verifier.candidate.profiling import profiled
 from verifier.candidate.rehearsal import rehearse, rehearse_for_gpu
 from verifier.candidate.replies import (
     OutputRegion,
@@ -188,6 +189,7 @@ class Host:
         reply |= {"guards": evidence.touched, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"refused": evidence.refused, "configs": evidence.configs}
+        reply |= {"kernels": evidence.ran}
         reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
 
@@ -205,7 +207,12 @@ class Host:
         _LAUNCHES.stage = stage
         try:
             arguments = vast.expand(arguments) if vast else arguments
-            with _load_on(self._device, on=stage.options.load), clock, stage:
+            with (
+                _load_on(self._device, on=stage.options.load),
+                profiled(stage.evidence.ran, on=stage.options.profile),
+                clock,
+                stage,
+            ):
                 returned = self._entry(*arguments)
             clock.synchronize()
             outputs = function.outputs_take(returned)

@@ -86,6 +86,7 @@ class Options:
     recheck_previous: bool
     fresh: bool
     watch: bool = False
+    profile: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -101,6 +102,7 @@ class Options:
             recheck_previous=bool(body["recheck_previous"]),
             fresh=bool(body["fresh"]),
             watch=bool(body["watch"]),
+            profile=bool(body["profile"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -122,6 +124,7 @@ class Evidence:
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)
+    ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
     configs: int = 0
     refused: list[str] = field(default_factory=list)

@@ -28,6 +28,7 @@ from verifier.referee.compare import (
 )
 from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
+from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
     BOOKKEEPING,
     ON_INTEGERS,
@@ -102,22 +103,31 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """It launches a kernel of its own, and torch computes nothing for it."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    got = _get(bench, case, bench.args(case), subject, TRACED)
+    options = replace(
+        TRACED, profile=bench.mode is DeviceMode.CUDA and case.params.get("profile") is True
+    )
+    got = _get(bench, case, bench.args(case), subject, options)
     if isinstance(got, Finding):
         return got
     reply, _ = got
     foreign = _foreign(bench, reply)
     if foreign:
         return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    trace = Trace(reply.kernels, frozenset(reply.launches))
+    others = trace.of(Origin.LIBRARY, Origin.COMPILED)
+    if others:
+        share = trace.share(Origin.LIBRARY, Origin.COMPILED)
+        return failed(f"a library computes for it, {share:.0%} of the time: {others[0].name}")
     match bench.language:
-        case Language.TRITON:
-            return passed() if reply.launches else failed("it launches no kernel")
-        case Language.TORCH:
-            return passed() if reply.launches else failed("no kernel, and nothing is computed")
+        case Language.TRITON | Language.TORCH if not reply.launches:
+            return failed("it launches no kernel")
         case Language.NUMPY:
             return not_applicable("numpy works on the CPU, where no launch can be seen")
-        case _:
-            return not_applicable("launches of CUDA sources need a profiler, which was not tried")
+        case Language.CUDA if not reply.kernels:
+            return not_applicable("launches of CUDA sources are seen by a device's profiler alone")
+    if reply.kernels and not trace.of(Origin.OWN):
+        return failed(f"none of its own kernels runs: {trace}")
+    return passed(str(trace) if reply.kernels else "")
 
 
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
@@ -544,13 +554,15 @@ class Honest:
 
     def cases(self, bench: Bench) -> Iterable[CaseRecord]:
         few = bench.small_dims(ROWS)
-        yield bench.case(GateId.HONEST, "work", dims=few, check="work")
+        yield bench.case(GateId.HONEST, "work", dims=few, check="work", profile=True)
         odd = bench.odd_dims()
         if odd != few:
-            yield bench.case(GateId.HONEST, "work-odd-sizes", dims=odd, check="work")
+            yield bench.case(GateId.HONEST, "work-odd-sizes", dims=odd, check="work", profile=False)
         for dtypes in list(bench.contract.dtype_assignments())[1:]:
             label = "-".join(("work", *dtypes.values()))
-            yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="work")
+            yield bench.case(
+                GateId.HONEST, label, dims=few, dtypes=dtypes, check="work", profile=False
+            )
         if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.TRITON:
             for dtypes in bench.contract.dtype_assignments():
                 label = "-".join(("compiles", *dtypes.values()))
