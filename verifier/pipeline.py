@@ -113,6 +113,8 @@ class Candidate(Subject, Protocol):
     @property
     def log(self) -> str: ...
 
+    def sibling(self) -> Candidate: ...
+
     def close(self) -> None: ...
 
 
@@ -235,6 +237,8 @@ class Verification:
         self._candidate = candidate
         self._bench = bench
         self._environment = environment
+        self._witness: Candidate | None = None
+        """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
         self._emit_progress = emit
         self._started = time.perf_counter()
@@ -242,6 +246,13 @@ class Verification:
 
     def run(self) -> Verdict:
         """Judge the kernel. Raises InfrastructureError or Cancelled; a bad kernel is a verdict."""
+        try:
+            return self._run()
+        finally:
+            if self._witness is not None:
+                self._witness.close()
+
+    def _run(self) -> Verdict:
         self._emit(EventKind.STARTED, self._announcement())
         loose = self._loose()
         results = self._gates()
@@ -406,7 +417,7 @@ class Verification:
         )
 
     def _counterexample(self, run: GateRun) -> Counterexample:
-        """The worst failure, minimised, and seen once more in a fresh process."""
+        """The worst failure, minimised, and seen once more in another process."""
         case, finding, calls = run.worst_failure
         if run.deaths:
             return _example(case, finding, calls)
@@ -439,8 +450,17 @@ class Verification:
         )
 
     def _fresh(self, gate: Gate, case: CaseRecord) -> tuple[Finding, tuple[CallDigest, ...]]:
-        assert self._candidate is not None  # noqa: S101 - there was a failure
-        return judge_afresh(gate, self._bench, case, self._candidate, self._check)
+        """In a process that has only re-created failures; where it does not show there, in one that
+        has done nothing yet (on a GPU a process costs more than many calls)."""
+        used = self._witness is not None
+        if self._witness is None:
+            assert self._candidate is not None  # noqa: S101 - there was a failure
+            self._witness = self._candidate.sibling()
+        recorder = Recorder(self._witness, self._check, config=config_of(case.seed))
+        finding = gate.judge(self._bench, case, recorder)
+        if finding.failed or not used:
+            return finding, tuple(recorder.calls)
+        return judge_afresh(gate, self._bench, case, self._witness, self._check)
 
     # --- the end
 

@@ -185,6 +185,8 @@ class Reply:
     inputs_after: tuple[torch.Tensor | None, ...] = ()
     touched_guards: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
+    effects_before: tuple[str, ...] = ()
+    """The same of earlier calls in this process, and of the import."""
     previous_outputs: tuple[torch.Tensor, ...] = ()
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and

@@ -251,6 +251,10 @@ class Candidate:
     def name(self) -> str:
         return "kernel"
 
+    def sibling(self) -> Candidate:
+        """The same kernel, to be run in another process."""
+        return Candidate(self._sandbox, self._source, self._entry, self._convention, self._env)
+
     @property
     def log(self) -> str:
         """Head and tail of what the kernel printed, with the number of bytes left out."""
@@ -443,6 +447,7 @@ class Candidate:
             _text(answer.get("detail", "")),
             touched_guards=_texts(answer.get("guards", [])),
             effects=_texts(answer.get("effects", [])),
+            effects_before=_texts(answer.get("effects_before", [])),
             ops=_texts(answer.get("ops", [])),
             launches=_texts(answer.get("launches", [])),
             kernels=_kernels(answer.get("kernels", [])),

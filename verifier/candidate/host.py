@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -124,6 +122,7 @@ class Host:
         self._entry: Callable[..., Any] | None = None
         self._state: effects.State = {}
         self._at_import: list[str] = []
+        self._effects_before: dict[str, None] = {}
         self._previous: tuple[torch.Tensor, ...] = ()
 
     def serve(self) -> None:
@@ -190,7 +189,8 @@ class Host:
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"refused": evidence.refused, "configs": evidence.configs}
         reply |= {"kernels": evidence.ran}
-        reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
+        reply |= {"effects_before": list(self._effects_before), "latency_s": clock.seconds()}
+        reply |= {"effects": self._effects(changes)}
         return reply
 
     def _arena_take(self, fd: int, nbytes: int) -> None:
@@ -275,7 +275,10 @@ class Host:
     def _effects(self, changes: list[str]) -> list[str]:
         at_import, self._at_import = self._at_import, []
         found = [*(f"at import: {name}" for name in at_import), *changes, *_PATCHES[0].changed()]
-        return found[:_MAX_EFFECTS]
+        found = found[:_MAX_EFFECTS]
+        if len(self._effects_before) < _MAX_EFFECTS:
+            self._effects_before |= dict.fromkeys(found)
+        return found
 
 
 _KEPT_ARENAS: Final = 3
@@ -366,25 +369,16 @@ _DELAY_CYCLES: Final = 20_000_000
 
 @contextmanager
 def _load_on(device: torch.device, *, on: bool) -> Iterator[None]:
-    """Keep the device busy from a side stream (on the CPU the forkserver does it)."""
-    if not on or device.type != "cuda":
-        yield
-        return
-    stop = threading.Event()
-    thread = threading.Thread(target=_burn, args=(device, stop), name="load")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    """Keep the device busy from a side stream while the call begins (on the CPU the forkserver
+    does it): for some milliseconds, because neighbours want the device, too."""
+    if on and device.type == "cuda":
+        with torch.cuda.stream(torch.cuda.Stream(device)):  # type: ignore[no-untyped-call]
+            square = torch.ones(_LOAD_SIZE, _LOAD_SIZE, device=device)
+            for _ in range(_LOAD_PRODUCTS):
+                torch.mm(square, square)
+    yield
 
 
-def _burn(device: torch.device, stop: threading.Event) -> None:
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    with torch.cuda.stream(stream):
-        square = torch.ones(1024, 1024, device=device)
-        while not stop.is_set():
-            torch.mm(square, square)
-            stream.synchronize()
-            time.sleep(0)
+_LOAD_SIZE: Final = 2048
+_LOAD_PRODUCTS: Final = 20
+"""17 GFLOP each."""
