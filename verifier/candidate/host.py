@@ -373,12 +373,12 @@ def _load_on(device: torch.device, *, on: bool) -> Iterator[None]:
     does it): for some milliseconds, because neighbours want the device, too."""
     if on and device.type == "cuda":
         with torch.cuda.stream(torch.cuda.Stream(device)):  # type: ignore[no-untyped-call]
-            square = torch.ones(_LOAD_SIZE, _LOAD_SIZE, device=device)
-            for _ in range(_LOAD_PRODUCTS):
-                torch.mm(square, square)
+            field = torch.ones(_LOAD_ELEMENTS, device=device)
+            for _ in range(_LOAD_PASSES):
+                field.mul_(1.0)
     yield
 
 
-_LOAD_SIZE: Final = 2048
-_LOAD_PRODUCTS: Final = 20
-"""17 GFLOP each."""
+_LOAD_ELEMENTS: Final = 1 << 26
+_LOAD_PASSES: Final = 40
+"""512 MB to read and write each; no library's matrix product, whose start takes longer than that."""
