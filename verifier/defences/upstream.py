@@ -1,7 +1,7 @@
 """KernelBench's real ``eval_kernel_against_ref``, run from a checkout in processes of its own.
 
-``python -m verifier.defences.upstream CHECKOUT N`` reads a JSON job a line and answers each with one
-line. It imports torch, Triton and the checkout once, then forks a child for each job, because one
+``python -m verifier.defences.upstream CHECKOUT N`` reads a JSON job a line and answers each with
+a line. It imports torch, Triton and the checkout once, then forks a child for each job, for one
 kernel that faults the device would poison whatever shares its process. **Nothing is sandboxed here:
 the upstream code runs a kernel in its own process.** Give it kernels that you would run yourself.
 """
