@@ -13,8 +13,8 @@ from verifier.commands.exit_codes import ExitCode
 from verifier.commands.studies import add_study_arguments, origin_since, study_save
 from verifier.commands.verify import add_device_arguments
 from verifier.defences import agreement
-from verifier.defences.kernelbench import TRIALS, UPSTREAM, Literal
-from verifier.defences.upstream import commit_of
+from verifier.defences.kernelbench import TRIALS, Literal
+from verifier.defences.upstream import EVAL, identify
 from verifier.records import DeviceMode
 from verifier.session import Session, UsageError
 from verifier.studies import AgreementRow, AgreementStudy
@@ -47,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> ExitCode:
     """Ask both, print and store; exit 1 where they differ and nobody has explained it."""
     groups, only = args.groups.split(","), [text for text in args.only.split(",") if text]
+    if not (args.kernelbench / EVAL).is_file():
+        raise UsageError(f"{args.kernelbench} is no KernelBench checkout (no {EVAL})")
     posed = agreement.pose(args.suite_dir, groups, only)
     said = _explanations(args.explanations)
     started = time.time()
@@ -58,8 +60,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         missing = "" if session.mode is DeviceMode.CUDA else agreement.NO_GPU
         origin = origin_since(started, session.environment, args.seed)
     found = agreement.rows(posed, mine, real, said, missing=missing)
-    upstream = f"{UPSTREAM.split()[0]} {commit_of(args.kernelbench)}"
-    study = AgreementStudy(origin, upstream, args.trials, found)
+    study = AgreementStudy(origin, identify(args.kernelbench), args.trials, found)
     sys.stdout.writelines(f"{line}\n" for line in report_lines(study))
     study_save(study, args)
     open_ones = [row for row in study.disagreements if not row.explanation]

@@ -91,8 +91,6 @@ def theirs(
     """KernelBench's own word on each; nothing without a GPU."""
     if session.mode is not DeviceMode.CUDA:
         return {}
-    if not (checkout / "src/kernelbench/eval.py").is_file():
-        raise UsageError(f"{checkout} is no KernelBench checkout (no src/kernelbench/eval.py)")
     jobs = [
         UpstreamJob(
             one.id,

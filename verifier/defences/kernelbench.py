@@ -26,7 +26,6 @@ from verifier.contract import Contract, DomainKind, Input, Task
 from verifier.expressions import evaluate
 from verifier.subject import Arg, Reply, Subject
 
-UPSTREAM: Final = "ScalingIntelligence/KernelBench 423217d"
 SEED: Final = 42
 TRIALS: Final = 5
 """What its scripts pass; the function's own default is one trial."""

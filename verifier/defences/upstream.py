@@ -9,6 +9,7 @@ the upstream code runs a kernel in its own process.** Give it kernels that you w
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -24,6 +25,9 @@ from typing import Any, Final
 STANDINS: Final = ("dotenv", "openai", "litellm", "tqdm", "datasets", "requests", "tomli")
 """Modules that upstream imports beside its test, for language models and data sets. Where one is
 not installed an empty one stands in, and the run says so; the test itself uses none of them."""
+
+
+EVAL: Final = Path("src/kernelbench/eval.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,14 @@ class UpstreamReply:
     detail: str
 
 
-def commit_of(checkout: Path) -> str:
-    """The checkout's commit, or 'unknown' where there is no git to ask."""
+def identify(checkout: Path) -> str:
+    """Which upstream code this is: the digest of its eval.py, and the commit where git knows it."""
+    digest = hashlib.sha256((checkout / EVAL).read_bytes()).hexdigest()[:12]
+    if not (checkout / ".git").exists():
+        return f"KernelBench, eval.py {digest}"
     command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    return f"KernelBench {done.stdout.strip()}, eval.py {digest}"
 
 
 def run_upstream(
