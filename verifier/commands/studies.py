@@ -32,9 +32,12 @@ def origin_since(started: float, environment: Environment, seed: int) -> Origin:
 
 
 def _plain(words: list[str]) -> list[str]:
-    """The words of the command without the folder that this repository happens to lie in."""
-    here = f"{Path.cwd()}/"
-    return [word.removeprefix(here) for word in words]
+    """The words of the command, but for where its output went and where this repository lies."""
+    here, kept = f"{Path.cwd()}/", list(words)
+    if "--json" in kept:
+        at = kept.index("--json")
+        del kept[at : at + 2]
+    return [word.removeprefix(here) for word in kept]
 
 
 def study_save(study: Study, args: argparse.Namespace) -> Path:
