@@ -169,7 +169,8 @@ def sweep(
 
 def _judged(session: Session, trial: Trial, scratch: Path, seed: int) -> ControlRow:
     started = time.perf_counter()
-    digest, error, gates = "", "", ()
+    digest = error = ""
+    gates: tuple[ControlGate, ...] = ()
     try:
         task = load_task(trial.folder)
         digest = task.digest
