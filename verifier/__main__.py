@@ -14,6 +14,8 @@ COMMANDS: Final = {
     "replay": "re-create a failure from a verdict",
     "fuzz": "draw cases for one kernel from a seed, and replay what failed",
     "calibrate": "sweep tolerances over a corpus: recall and false positives",
+    "selfcheck": "the control sweep: eager and torch.compile, submitted as kernels",
+    "defend": "the four defences of the verifier's own judgement",
     "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }

@@ -6,6 +6,7 @@ values of the current theme in their place before it draws.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from kernelhub.web.catalogue import GATES
+from verifier.statistics import Share
 
 FigureJson = dict[str, Any]
 """A figure as the plain JSON that plotly.js draws."""
@@ -45,6 +47,15 @@ class GateCount:
     gate: str
     illusions: int
     others: int
+
+
+@dataclass(frozen=True, slots=True)
+class RulePoint:
+    """What one factor of the soft rule rejects: wrong kernels and controls, with intervals."""
+
+    factor: float
+    wrong: Share
+    controls: Share
 
 
 SUBJECT_WORDS: Final = {"kernel": "this kernel", "eager": "eager", "compile": "torch.compile"}
@@ -205,6 +216,75 @@ def _gate_bar(
         textangle=0,
         insidetextanchor="end",
         textfont={"color": "var(--bg)"},
+    )
+
+
+CURVE_PX: Final = 260
+
+
+def threshold_figure(points: Sequence[RulePoint], in_use: float) -> go.Figure:
+    """Rejected shares against the factor of the soft rule, the one in use marked by a dashed line:
+    wrong kernels, which should all be rejected, and controls, of which none should be."""
+    figure = go.Figure(
+        [
+            _share_line(points, [point.wrong for point in points], ACCENT, "wrong kernels"),
+            _share_line(points, [point.controls for point in points], MUTED, "controls"),
+        ]
+    )
+    quiet_layout(figure, height_px=CURVE_PX)
+    figure.add_vline(x=in_use, line={"color": LINE_STRONG, "dash": "dash", "width": 1})
+    factors = [point.factor for point in points]
+    figure.update_xaxes(
+        type="log",
+        tickvals=factors,
+        ticktext=[f"{factor:g}" for factor in factors],
+        title={"text": "factor of eager's own error that is allowed", "standoff": 4},
+        range=_log_range(factors),
+    )
+    figure.update_yaxes(range=[-0.04, 1.06], tickformat=".0%", showgrid=True, gridcolor=LINE)
+    return figure.update_layout(margin={"l": 8, "r": 8, "t": TOOLS_PX, "b": AXIS_PX + 16})
+
+
+LINE_STRONG: Final = "var(--line-strong)"
+
+
+def _log_range(factors: Sequence[float]) -> list[float]:
+    """A little room at the left, and room for the labels at the right."""
+    usable = [factor for factor in factors if factor > 0] or [1.0]
+    return [math.log10(min(usable)) - 0.05, math.log10(max(usable)) + 0.24]
+
+
+def _share_line(
+    points: Sequence[RulePoint], shares: Sequence[Share], color: str, name: str
+) -> go.Scatter:
+    """One line with Wilson whiskers, named at its last point."""
+    values = [share.share or 0.0 for share in shares]
+    last = len(points) - 1
+    return go.Scatter(
+        mode="lines+markers+text",
+        name=name,
+        x=[point.factor for point in points],
+        y=values,
+        line={"color": color, "width": 2},
+        marker={"color": color, "size": 6},
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [(share.high or 0.0) - v for share, v in zip(shares, values, strict=True)],
+            "arrayminus": [v - (share.low or 0.0) for share, v in zip(shares, values, strict=True)],
+            "color": color,
+            "thickness": 1,
+            "width": 3,
+        },
+        text=[f"  {name}" if at == last else "" for at in range(len(points))],
+        textposition="middle right",
+        textfont={"color": INK if color == ACCENT else MUTED},
+        cliponaxis=False,
+        hovertext=[
+            f"factor {point.factor:g}: {name} rejected {share.text}"
+            for point, share in zip(points, shares, strict=True)
+        ],
+        hoverinfo="text",
     )
 
 

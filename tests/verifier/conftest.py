@@ -8,16 +8,24 @@ from contextlib import nullcontext
 import pytest
 
 import verifier.commands.calibrate
+import verifier.commands.defence_agreement
+import verifier.commands.defence_positive
+import verifier.commands.defence_thresholds
 import verifier.commands.fuzz
 import verifier.commands.replay
+import verifier.commands.selfcheck
 import verifier.commands.verify
 from verifier.__main__ import main
 from verifier.session import Session
 
 COMMANDS = (
     verifier.commands.calibrate,
+    verifier.commands.defence_agreement,
+    verifier.commands.defence_positive,
+    verifier.commands.defence_thresholds,
     verifier.commands.fuzz,
     verifier.commands.replay,
+    verifier.commands.selfcheck,
     verifier.commands.verify,
 )
 

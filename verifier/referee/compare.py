@@ -34,13 +34,15 @@ SLICE: Final = 8
 class Rule:
     """The soft comparator's settings: the factor f, and the contract's tolerance if it has one.
 
-    ``spare`` is allowed on top of the default rule; the whole allowance is multiplied by ``widen``.
+    ``spare`` is allowed on top of the default rule; the whole allowance is multiplied by ``widen``,
+    the rounding floor alone by ``floor``.
     """
 
     factor: float = FACTOR
     tolerance: Tolerance | None = None
     spare: float = 0.0
     widen: float = 1.0
+    floor: float = 1.0
 
 
 def first_index(mask: torch.Tensor) -> tuple[int, ...]:
@@ -151,7 +153,7 @@ def _allowed(
     truth = golden[finite]
     error = (eager.double()[finite] - truth).abs().nan_to_num(0.0, 0.0, 0.0).max()
     floor = _rounding(truth, dtype).max() + ULPS * 2.0**-24 * truth.abs().max()
-    return rule.widen * (rule.factor * error + floor + rule.spare)
+    return rule.widen * (rule.factor * error + rule.floor * floor + rule.spare)
 
 
 def allowance(

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from kernelhub.web import selectors
+from kernelhub.web import selectors, studies
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import GATES, GatePage
 from kernelhub.web.present import plural
@@ -32,6 +32,7 @@ def verifier_page(request: HttpRequest) -> HttpResponseBase:
         "sentence": sentence(rows),
         "gate_set": GATE_SET_VERSION,
         "version": VERIFIER_VERSION,
+        "studies": studies.sections(),
     }
     return render(request, "web/verifier.html", context)
 

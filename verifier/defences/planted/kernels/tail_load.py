@@ -1,0 +1,23 @@
+"""Planted: a softmax whose masked load reads zeros, which count in the sum of exponentials."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=0.0)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    block = triton.next_power_of_2(x.shape[1])
+    softmax_kernel[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=block)
+    return y

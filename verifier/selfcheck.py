@@ -1,0 +1,201 @@
+"""The control sweep: eager and torch.compile, submitted as kernels, are accused of nothing.
+
+A task's own reference becomes the source of a kernel, which goes the way of any kernel: sandbox,
+twelve gates. What torch computes is right by definition here, so each FAIL, INCONCLUSIVE and ERROR
+is a fault of a gate. Gate 12 asks whether a kernel did the work itself, which these do not claim:
+they are judged on a copy of the contract that permits library calls, and is the same otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from verifier.candidate.limits import Limits
+from verifier.contract import Task, TaskError, load_task
+from verifier.records import GateResult, Verdict
+from verifier.session import Job, Session
+from verifier.studies import Control, ControlGate, ControlRow
+
+JUDGED_AS: Final = (
+    "a copy of the contract with behaviour.library_calls = true, called as a plain function"
+)
+"""What the contracts of this sweep say that those of the suites do not."""
+
+LIMITS: Final = Limits(call_s=240.0, load_s=120.0)
+"""torch.compile builds in the call that first meets a size, in C++ on a machine without GPU."""
+
+TOTAL_S: Final = 1800.0
+
+_CALL: Final = '''
+
+# --- control: the reference above, as a kernel
+
+
+def _control_exact(allow_tf32):
+    """Full fp32 products unless the contract permits TF32, as eager is run by the referee."""
+    import contextlib
+
+    import torch
+
+    @contextlib.contextmanager
+    def scope():
+        matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn
+        before = matmul.allow_tf32, conv.allow_tf32
+        matmul.allow_tf32 = conv.allow_tf32 = allow_tf32
+        try:
+            yield
+        finally:
+            matmul.allow_tf32, conv.allow_tf32 = before
+
+    return scope()
+
+
+def _control_tuple(result):
+    return tuple(result) if isinstance(result, list) else result
+'''
+
+_EAGER: Final = """
+
+def run(*args):
+    import torch
+
+    with torch.no_grad(), _control_exact({allow_tf32}):
+        return _control_tuple(reference(*args))
+"""
+
+_COMPILE: Final = """
+
+def _control_compiled():
+    import torch
+    import torch._dynamo
+    import torch._inductor.config
+
+    # One kernel meets many sizes here; at the default limit torch.compile goes eager unannounced.
+    torch._dynamo.config.recompile_limit = 4096
+    torch._dynamo.config.accumulated_recompile_limit = 65536
+    torch._inductor.config.compile_threads = 1
+    return torch.compile(reference)
+
+
+_compiled = _control_compiled()
+
+
+def run(*args):
+    import torch
+    from torch._dynamo.utils import counters
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    # Under a dispatch mode, which watches each call here, torch.compile runs eager without a word.
+    with _disable_current_modes(), torch.no_grad(), _control_exact({allow_tf32}):
+        result = _control_tuple(_compiled(*args))
+    if not counters["stats"]["unique_graphs"]:
+        raise RuntimeError("torch.compile compiled nothing: this would be eager once more")
+    return result
+"""
+
+_TAILS: Final = {Control.EAGER: _EAGER, Control.COMPILE: _COMPILE}
+
+
+def control_source(task: Task, control: Control) -> str:
+    """A kernel's source: the task's reference, and an entry point ``run`` that calls it."""
+    tail = _TAILS[control].format(allow_tf32=task.contract.behaviour.allow_tf32)
+    return task.reference_source.rstrip() + "\n" + _CALL + tail
+
+
+def control_task(folder: Path, copy: Path) -> Path:
+    """A copy of a task folder whose contract permits library calls; the copy's path."""
+    document = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+    document.setdefault("behaviour", {})["library_calls"] = True
+    document["convention"] = "function"
+    copy.mkdir(parents=True)
+    (copy / "task.json").write_text(json.dumps(document), encoding="utf-8")
+    (copy / "reference.py").write_bytes((folder / "reference.py").read_bytes())
+    return copy
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One control on one task of one suite."""
+
+    suite: str
+    folder: Path
+    control: Control
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}/{self.folder.name}"
+
+
+def find_trials(
+    suites: Iterable[Path], controls: Sequence[Control], only: Sequence[str] = ()
+) -> list[Trial]:
+    """Every control on every task below the suites' folders, in order; ``only`` keeps the tasks
+    whose name holds one of these texts."""
+    found = [
+        Trial(suite_name(suite), path.parent, control)
+        for suite in suites
+        for path in sorted(suite.rglob("task.json"))
+        for control in controls
+    ]
+    return [one for one in found if not only or any(text in one.name for text in only)]
+
+
+def suite_name(folder: Path) -> str:
+    """'fuzzoracle' for benchmarks/fuzzoracle and for its tasks/ alike."""
+    whole = folder.resolve()
+    return whole.parent.name if whole.name == "tasks" else whole.name
+
+
+def sweep(
+    session: Session,
+    trials: Iterable[Trial],
+    *,
+    seed: int,
+    tell: Callable[[ControlRow], None] = lambda row: None,
+) -> Iterator[ControlRow]:
+    """Judge each trial. Raises InfrastructureError; an unusable task is a row that says so."""
+    for trial in trials:
+        with tempfile.TemporaryDirectory(prefix="selfcheck-") as scratch:
+            row = _judged(session, trial, Path(scratch), seed)
+        tell(row)
+        yield row
+
+
+def _judged(session: Session, trial: Trial, scratch: Path, seed: int) -> ControlRow:
+    started = time.perf_counter()
+    digest = error = ""
+    gates: tuple[ControlGate, ...] = ()
+    try:
+        task = load_task(trial.folder)
+        digest = task.digest
+        kernel = scratch / "kernel.py"
+        kernel.write_text(control_source(task, trial.control), encoding="utf-8")
+        copy = control_task(trial.folder, scratch / "task")
+        job = Job(copy, kernel, seed=seed, timed=False, total_s=TOTAL_S)
+        gates = _gates(session.judge(job))
+    except TaskError as problem:
+        error = str(problem)
+    seconds = time.perf_counter() - started
+    return ControlRow(trial.suite, trial.folder.name, digest, trial.control, gates, seconds, error)
+
+
+def _gates(verdict: Verdict) -> tuple[ControlGate, ...]:
+    return tuple(_gate(result) for result in verdict.gates)
+
+
+def _gate(result: GateResult) -> ControlGate:
+    example = result.counterexample
+    case = "" if example is None else _case_text(example.case)
+    return ControlGate(result.gate, result.status, result.passed, result.reason, case, result.notes)
+
+
+def _case_text(case: Any) -> str:
+    dims = ", ".join(f"{name}={size}" for name, size in case.dims.items())
+    dtypes = "/".join(case.dtypes.values())
+    return f"{case.label}: {dims} {dtypes} fill={case.fill} seed={case.seed}"
