@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from verifier.contract import Task, TaskError
+from verifier.device_lock import DeviceLock
 from verifier.gate import Finding, Gate
 from verifier.gates import (
     g01_agreement,
@@ -220,7 +221,10 @@ class Verification:
         environment: Environment,
         emit: Emit,
         check: Callable[[], None] = lambda: None,
+        lock: DeviceLock | None = None,
     ) -> None:
+        self._lock = lock or DeviceLock.alone()
+        self._waited_before_s = self._lock.waited_s
         self._request = request
         self._candidate = candidate
         self._bench = bench
@@ -233,8 +237,9 @@ class Verification:
     def run(self) -> Verdict:
         """Judge the kernel. Raises InfrastructureError or Cancelled; a bad kernel is a verdict."""
         self._emit(EventKind.STARTED, self._announcement())
-        loose = self._loose()
-        results = self._gates()
+        with self._lock.shared(self._cancelled):
+            loose = self._loose()
+            results = self._gates()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
             verdict = replace(verdict, measurements=self._measurements())
@@ -246,7 +251,9 @@ class Verification:
     def _check(self) -> None:
         """Before each case and each call. Raises Cancelled or OverdueError."""
         self._cancelled()
-        if self._elapsed() > self._request.total_s:
+        self._lock.give_way(self._cancelled)
+        waited_s = self._lock.waited_s - self._waited_before_s
+        if self._elapsed() - waited_s > self._request.total_s:
             raise OverdueError(f"its {self._request.total_s:.0f} s for all gates were used up")
 
     # --- events
@@ -433,7 +440,8 @@ class Verification:
 
     def _measurements(self) -> tuple[Measurement, ...]:
         assert self._candidate is not None  # noqa: S101 - run() saw to it
-        rows = measure(self._bench, self._candidate)
+        with self._lock.exclusive(self._cancelled):
+            rows = measure(self._bench, self._candidate)
         for row in rows:
             self._emit(EventKind.MEASUREMENT, to_json(row))
         return rows
