@@ -32,6 +32,7 @@ from verifier.gates import (
     g11_metamorphic,
     g12_honest,
 )
+from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
 from verifier.minimise import smallest
@@ -369,6 +370,7 @@ class Verification:
         except (InfrastructureError, Cancelled, OverdueError):
             raise
         except Exception as error:  # noqa: BLE001 - our fault, whatever it is, never the kernel's
+            context_demand(self._bench.device, error)
             reason = f"the gate broke on {case.label!r}: {type(error).__name__}: {error}"
             return Finding(GateStatus.ERROR, reason)
 

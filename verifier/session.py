@@ -18,7 +18,9 @@ import torch
 from verifier.candidate.client import Sandbox
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
+from verifier.device_lock import DeviceLock, device_lock
 from verifier.environment import choose_device, read_environment
+from verifier.health.watch import watch_begin
 from verifier.pipeline import TOTAL_S, Emit, Request, Verification, build_bench
 from verifier.records import (
     DeviceMode,
@@ -91,8 +93,14 @@ class Session:
     """Holds the sandbox open between jobs. Use it as a context manager."""
 
     def __init__(
-        self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
+        self,
+        device: str = "auto",
+        *,
+        unsafe: bool = False,
+        limits: Limits | None = None,
+        sharers: int = 1,
     ) -> None:
+        """``sharers`` verifiers, this one included, judge on the device at the same time."""
         self.mode, self.device = choose_device(device)
         torch.set_num_threads(min(torch.get_num_threads(), THREADS[self.mode]))
         self._stack = ExitStack()
@@ -110,8 +118,12 @@ class Session:
         self.environment: Environment = read_environment(
             self.mode, self.device, self.sandbox.description
         )
-
-        self._try_out()
+        self.lock: DeviceLock = device_lock(self.environment)
+        self._stack.callback(self.lock.close)
+        self.watch = watch_begin(self.environment, self.device, self.lock, sharers=sharers)
+        self.sandbox.heed = self.watch.heed
+        with self.lock.shared():
+            self._try_out()
         rehearsal.join()
 
     def _try_out(self) -> None:
@@ -148,18 +160,26 @@ class Session:
         """Judge one kernel. Raises TaskError, UsageError, InfrastructureError or Cancelled."""
         source = read_kernel(job.kernel)
         request = make_request(job, read_source(source))
-        bench = build_bench(request, self.mode, self.device)
+        self.watch.glance()
+        with self.lock.shared(check):
+            bench = build_bench(request, self.mode, self.device)
+        emit = self.watch.gated(emit)
         if request.facts.problem:
-            return Verification(request, None, bench, self.environment, emit, check).run()
+            return Verification(
+                request, None, bench, self.environment, emit, check, self.lock
+            ).run()
         if GateId.HONEST in job.gates and request.facts.language is Language.TRITON:
             self.sandbox.compiler_begin()
         candidate = self.sandbox.load(
             source=source, entry=job.entry, convention=request.task.contract.convention
         )
         try:
-            return Verification(request, candidate, bench, self.environment, emit, check).run()
+            return Verification(
+                request, candidate, bench, self.environment, emit, check, self.lock
+            ).run()
         finally:
-            candidate.close()
+            with self.lock.shared():  # its context goes too, which nobody's timing should feel
+                candidate.close()
 
 
 def make_request(job: Job, facts: SourceFacts) -> Request:

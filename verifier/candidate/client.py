@@ -73,6 +73,9 @@ class Sandbox:
         self.description = ""
         self.compiler: Sandbox | None = None
         """Compiles launches for a GPU, where there is none to run them on."""
+        self.heed: Callable[[Reply], bool] = lambda reply: False
+        """Asked about each call that ended badly: True to make it once more, because this machine
+        was to blame. Raises InfrastructureError where it still is."""
         self._gpu = gpu
         self._server: Server | None = None
         self._restarts_left = 1
@@ -268,6 +271,9 @@ class Candidate:
             reply = self._call(args, options)
         except ServerGoneError:  # replaced by now, if it could be
             self._forget()
+            reply = self._call(args, options)
+        if reply.kind in _ENDED and self._sandbox.heed(reply):
+            self.restart()
             reply = self._call(args, options)
         return self._excuse(reply, args)
 
