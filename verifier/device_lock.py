@@ -21,8 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, Self
 
+from verifier.errors import InfrastructureError
 from verifier.records import DeviceMode, Environment
-from verifier.subject import InfrastructureError
 
 POLL_S: Final = 0.005
 """Polled, not waited for: whoever waits must still hear that the run was cancelled."""

@@ -14,6 +14,8 @@ from typing import Final, Protocol, TypeAlias
 
 import torch
 
+from verifier.errors import InfrastructureError as InfrastructureError
+
 Arg: TypeAlias = torch.Tensor | int | float | bool | str | None
 """One positional argument. A tensor lies on the CPU; its layout is meant literally: the subject
 gets a copy of the *whole storage* behind the same shape, strides and offset. Arguments that share a
@@ -32,10 +34,6 @@ BOOKKEEPING: Final = frozenset(
 a watched call shows them like launches."""
 ON_INTEGERS: Final = " on integers"
 """Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
-
-
-class InfrastructureError(RuntimeError):
-    """Our machinery broke (no sandbox, forkserver gone, no memory): never the kernel's fault."""
 
 
 class Poison(StrEnum):

@@ -1,4 +1,4 @@
-"""After an exception in trusted code: is it about its input, or has this process lost its device?"""
+"""After an exception in trusted code: a refusal, or a lost device?"""
 
 from __future__ import annotations
 

@@ -65,8 +65,9 @@ def memory_wrong(device: torch.device, nbytes: int) -> str:
         if differ := int((words != pattern).sum()):
             return f"{differ} of {words.numel()} words of memory do not hold {pattern & _ALL:#x}"
     torch.arange(words.numel(), out=words)
-    differ = int((words != torch.arange(words.numel(), device=device)).sum())
-    return f"{differ} of {words.numel()} words of memory do not hold their address" if differ else ""
+    if differ := int((words != torch.arange(words.numel(), device=device)).sum()):
+        return f"{differ} of {words.numel()} words of memory do not hold their address"
+    return ""
 
 
 _ALL: Final = (1 << 64) - 1

@@ -100,9 +100,7 @@ class Watch:
 
     def start(self) -> HealthReport:
         """The thorough examination before the first kernel."""
-        return self.examine(
-            "start", nbytes=examination.THOROUGH_BYTES if self._real else 8 * MIB
-        )
+        return self.examine("start", nbytes=examination.THOROUGH_BYTES if self._real else 8 * MIB)
 
     def demand(self, cause: str) -> None:
         """Raises DeviceSickError unless the device is found healthy."""

@@ -111,9 +111,7 @@ class HealthView(NodeView):
         if notice.well:
             node = services.node_well(node=self.node(), report=notice.report)
         else:
-            node = services.node_sick(
-                node=self.node(), reason=notice.reason, report=notice.report
-            )
+            node = services.node_sick(node=self.node(), reason=notice.reason, report=notice.report)
         sick, held = node.status == NodeStatus.SICK, services.node_held(node)
         return answer(protocol.Standing(not sick, node.retest_asked, held))
 

@@ -1,7 +1,6 @@
 from django.db import migrations, models
 
 
-
 class Migration(migrations.Migration):
     dependencies = [
         ("core", "0004_run_ended"),

@@ -26,7 +26,7 @@ OUTAGES_WITHIN: Final = timedelta(hours=1)
 
 @transaction.atomic
 def node_sick(*, node: Node, reason: str, report: records.HealthReport | None = None) -> Node:
-    """Takes the node out of service. The same report again changes nothing but the reason.
+    """Takes the node out of service; a node that is out already only says more with a report.
 
     What the node still holds is queued again at once, and costs the runs no attempt.
     """
@@ -43,7 +43,7 @@ def node_sick(*, node: Node, reason: str, report: records.HealthReport | None = 
     )
     if entered:
         node_runs_release(node=node, reason=f"{node.name} left service: {reason}")
-    else:
+    elif report:
         Node.objects.filter(pk=node.pk).update(**said)
     node.refresh_from_db()
     return node
@@ -76,6 +76,4 @@ def node_retest(*, node: Node) -> bool:
 
 def node_held(node: Node) -> bool:
     """Whether the node stays out until an operator asks for it."""
-    return (
-        node.status == NodeStatus.SICK and node.outages >= OUTAGES_MAX and not node.retest_asked
-    )
+    return node.status == NodeStatus.SICK and node.outages >= OUTAGES_MAX and not node.retest_asked
