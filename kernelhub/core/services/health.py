@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, PositiveSmallIntegerField, Q, Value, When
 from django.db.models.functions import Now
 
 from kernelhub.core.choices import NodeStatus
@@ -22,6 +22,7 @@ from verifier import records
 OUTAGES_MAX: Final = 3
 """After so many outages in an hour the node waits for an operator."""
 OUTAGES_WITHIN: Final = timedelta(hours=1)
+_COUNT: Final = PositiveSmallIntegerField()
 
 
 @transaction.atomic
@@ -36,7 +37,7 @@ def node_sick(*, node: Node, reason: str, report: records.HealthReport | None = 
     left = Node.objects.filter(pk=node.pk).exclude(status=NodeStatus.SICK)
     entered = left.update(
         status=NodeStatus.SICK,
-        outages=Case(When(recent, then=F("outages") + 1), default=Value(1)),
+        outages=Case(When(recent, then=F("outages") + 1), default=Value(1), output_field=_COUNT),
         health_changed_at=Now(),
         retest_asked=False,
         **said,
@@ -57,7 +58,9 @@ def node_well(*, node: Node, report: records.HealthReport | None = None) -> Node
     sick = Node.objects.filter(pk=node.pk, status=NodeStatus.SICK)
     sick.filter(may_return).update(
         status=NodeStatus.ONLINE,
-        outages=Case(When(retest_asked=True, then=Value(0)), default=F("outages")),
+        outages=Case(
+            When(retest_asked=True, then=Value(0)), default=F("outages"), output_field=_COUNT
+        ),
         health_reason="",
         health_changed_at=Now(),
         retest_asked=False,
