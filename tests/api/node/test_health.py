@@ -73,7 +73,7 @@ def test_a_node_hears_that_it_is_held(alpha: Caller) -> None:
     ],
 )
 def test_a_notice_that_says_nothing_is_refused(alpha: Caller, message: dict[str, Any]) -> None:
-    problem(notice(alpha, **message), 422, "invalid")
+    problem(notice(alpha, **message), 400, "invalid-request")
 
 
 def test_a_person_cannot_speak_for_a_node(alice: User) -> None:
