@@ -42,6 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     # The interpreter must be chosen before anybody imports triton.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    # Threads of torch's that have nothing to do sleep; else they keep cores from other verifiers.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = build_parser(next((word for word in words if word in COMMANDS), None))
     args = parser.parse_args(words)
 

@@ -36,7 +36,7 @@ from verifier.referee.bench import Bench
 from verifier.referee.compare import ILL_CONDITIONED, Rule, allowance, check_classes
 from verifier.session import Job, Session, UsageError, make_request, read_kernel
 from verifier.source import read_source
-from verifier.subject import Arg, Reply, ReplyKind, Subject
+from verifier.subject import Arg, CallOptions, Reply, ReplyKind, Subject, config_of
 
 FACTORS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 """Factors of the default rule that the sweep tries."""
@@ -193,7 +193,7 @@ def _observed(
     golden, eager = bench.golden(args), bench.eager(args)
     if isinstance(golden, str) or not eager.returned:
         return
-    reply = subject.call(args)
+    reply = subject.call(args, CallOptions(config=config_of(case.seed)))
     if reply.kind is ReplyKind.RAISED:
         return
     errors = _errors(bench, case, args, reply)

@@ -37,7 +37,7 @@ from verifier.referee.bench import Bench, Tensors
 from verifier.referee.generator import GENERATOR_VERSION, Stream, derive_seed
 from verifier.referee.inputs import torch_dtype
 from verifier.referee.probes import judged_dtypes
-from verifier.subject import Arg, Subject
+from verifier.subject import Arg, CallOptions, Subject, config_of
 
 FUZZ_VERSION: Final = 2
 """Changes when the same seed would draw other cases."""
@@ -284,7 +284,7 @@ def fuzz_judge(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if bench.contract.behaviour.random:
         return not_applicable("the op draws random numbers")
     args = fuzz_args(bench, case)
-    reply = subject.call(args)
+    reply = subject.call(args, CallOptions(config=config_of(case.seed)))
     refusal = bench.refused(reply)
     if refusal is not None:
         return refusal

@@ -66,6 +66,7 @@ from verifier.subject import (
     Reply,
     ReplyKind,
     Subject,
+    config_of,
 )
 
 GATES: Final[tuple[Gate, ...]] = (
@@ -140,12 +141,17 @@ class Request:
 
 @dataclass(slots=True)
 class Recorder:
-    """A subject that remembers the digests of its calls and how they ended."""
+    """A subject that remembers the digests of its calls and how they ended.
+
+    With ``config`` it also chooses for the kernel's autotuners, unless a gate does: a clock would
+    choose otherwise each time, and what is judged must be what a replay judges.
+    """
 
     subject: Subject
     check: Callable[[], None] = lambda: None
     calls: list[CallDigest] = field(default_factory=list)
     kinds: list[ReplyKind] = field(default_factory=list)
+    config: int | None = None
 
     @property
     def name(self) -> str:
@@ -154,6 +160,8 @@ class Recorder:
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         self.check()
         before = digest(args)
+        if options.config is None:
+            options = replace(options, config=self.config)
         reply = self.subject.call(args, options)
         self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
         self.kinds.append(reply.kind)
@@ -286,7 +294,8 @@ class Verification:
         if self._candidate is None:
             return None
         try:
-            result = run_loose(self._bench, Recorder(self._candidate, self._check))
+            recorder = Recorder(self._candidate, self._check, config=config_of(self._request.seed))
+            result = run_loose(self._bench, recorder)
         except OverdueError:
             return None
         if result is not None:
@@ -360,7 +369,7 @@ class Verification:
             run.note(GateStatus.NOT_APPLICABLE, why)
             return
         assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
-        recorder = Recorder(self._candidate, self._check)
+        recorder = Recorder(self._candidate, self._check, config=config_of(case.seed))
         run.add(case, self._judge(run.gate, case, recorder), recorder)
 
     def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
@@ -424,7 +433,8 @@ class Verification:
             if self._reference_fails(gate, trial, self._bench.new_eager()):
                 return False
             assert self._candidate is not None  # noqa: S101 - there was a failure
-            return self._judge(gate, trial, Recorder(self._candidate, self._check)).failed
+            recorder = Recorder(self._candidate, self._check, config=config_of(trial.seed))
+            return self._judge(gate, trial, recorder).failed
 
         return smallest(
             self._bench.contract,
@@ -483,7 +493,7 @@ def judge_afresh(
 ) -> tuple[Finding, tuple[CallDigest, ...]]:
     """Judge one case in a fresh process; the finding, and the digests of all its calls."""
     candidate.restart()
-    recorder = Recorder(candidate, check)
+    recorder = Recorder(candidate, check, config=config_of(case.seed))
     return gate.judge(bench, case, recorder), tuple(recorder.calls)
 
 

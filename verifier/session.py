@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import torch
 
 from verifier.candidate.client import Sandbox
+from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.device_lock import DeviceLock, device_lock
@@ -102,6 +103,8 @@ class Session:
     ) -> None:
         """``sharers`` verifiers, this one included, judge on the device at the same time."""
         self.mode, self.device = choose_device(device)
+        if self.mode is DeviceMode.CUDA:
+            wait_asleep(self.device.index or 0)
         torch.set_num_threads(min(torch.get_num_threads(), THREADS[self.mode]))
         self._stack = ExitStack()
         rehearsal = threading.Thread(target=rehearse)

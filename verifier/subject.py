@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeAlias
 import torch
 
 from verifier.errors import InfrastructureError as InfrastructureError
+from verifier.vast import Vast
 
 Arg: TypeAlias = torch.Tensor | int | float | bool | str | None
 """One positional argument. A tensor lies on the CPU; its layout is meant literally: the subject
@@ -80,12 +81,26 @@ class CallOptions:
     """Keep copies of what each launch was handed and of what it left (for small data)."""
     compile: bool = False
     """On a machine without GPU: compile each launch for one, and run none."""
+    config: int | None = None
+    """Which of the configurations that an autotuner has left after pruning it must take, counted
+    from 0 and round again, or the next that this device can launch; None leaves it to the tuner."""
+    vast: Vast | None = None
+    """Blow the arguments up on the device, and bring a few rows of the outputs back."""
     timeout_s: float | None = None
     """Wall limit of this call; None takes the limit of the sandbox."""
 
 
 ORDINARY: Final = CallOptions()
 """A plain call."""
+
+_CONFIGS: Final = 1 << 16
+"""More configurations than any autotuner has."""
+
+
+def config_of(seed: int) -> int:
+    """Which configuration autotuners take in a case with this seed: one case meets one, many cases
+    meet many."""
+    return seed % _CONFIGS
 
 
 class ReplyKind(StrEnum):
@@ -166,6 +181,8 @@ class Reply:
     """Names of the kernels that it launched, with ``trace``."""
     tuned: tuple[str, ...] = ()
     """The configuration that each autotuner launched its kernel with."""
+    configs: int = 0
+    """How many configurations were left to choose from, with ``config``: the most of any tuner."""
     refused: tuple[str, ...] = ()
     """The launches that Triton's compiler refused, and why, with ``compile``."""
     in_launch: str = ""

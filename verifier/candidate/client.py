@@ -451,6 +451,7 @@ class Candidate:
             ops=_texts(answer.get("ops", [])),
             launches=_texts(answer.get("launches", [])),
             tuned=_texts(answer.get("tuned", [])),
+            configs=_count(answer.get("configs", 0)),
             refused=_texts(answer.get("refused", [])),
             in_launch=_text(answer.get("in_launch", "")),
             chosen=kind is ReplyKind.UNSUPPORTED and answer.get("chosen") is not False,
@@ -587,6 +588,8 @@ def _call_body(
             "side_stream": options.side_stream,
             "recheck_previous": options.recheck_previous,
             "watch": options.watch,
+            "config": options.config,
+            "vast": options.vast.to_json() if options.vast else None,
             "fresh": options.placement is Placement.FRESH,
         },
     }
@@ -634,6 +637,12 @@ def _seconds(value: Any) -> float | None:
     if not math.isfinite(seconds := float(value)) or seconds < 0:
         raise ValueError("a time is no time")
     return seconds
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError("a count is none")
+    return value
 
 
 def _claims(values: Any) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime.driver import driver
+from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from verifier.candidate.errors import RefusedError
@@ -87,8 +88,8 @@ def _compiling(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fitting(compiled: Any) -> Any:
-    """What was compiled. Raises ValueError where no block could be started."""
+    """What was compiled. Raises OutOfResources where no block could be started."""
     needed, most = compiled.metadata.shared, SHARED_BYTES[TARGETS[_ABSENT.device].arch]
     if needed > most:
-        raise ValueError(f"it needs {needed} bytes of shared memory, and a block has {most}")
+        raise OutOfResources(needed, most, "bytes of shared memory")
     return compiled

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +21,8 @@ _PASSED: Final = (
     "CUBLAS_WORKSPACE_CONFIG",
     "CUDA_DEVICE_ORDER",
 )
+_BLOCKING_SYNC: Final = 4
+"""CU_CTX_SCHED_BLOCKING_SYNC (CUDA Driver API, cuDevicePrimaryCtxSetFlags)."""
 _PROC: Final = Path("/proc/driver/nvidia/gpus")
 
 
@@ -50,6 +54,16 @@ def gpu_find(device: str) -> Gpu:
     if minor is not None and f"/dev/nvidia{minor}" in every:
         return Gpu((f"/dev/nvidia{minor}", *control), passed)
     return Gpu((*every, *control), passed | {"CUDA_VISIBLE_DEVICES": token})
+
+
+def wait_asleep(index: int) -> None:
+    """Whoever waits for this device sleeps until it is done, instead of asking again and again:
+    that core compiles a neighbour's kernel meanwhile. Before the process first uses the device; a
+    driver that cannot do it leaves it undone."""
+    with suppress(OSError, AttributeError):
+        driver = ctypes.CDLL("libcuda.so.1")
+        driver.cuInit(0)
+        driver.cuDevicePrimaryCtxSetFlags_v2(index, _BLOCKING_SYNC)
 
 
 def _minor_of(token: str) -> int | None:

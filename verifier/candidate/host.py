@@ -22,6 +22,7 @@ from verifier.candidate import effects
 from verifier.candidate.arena import map_bytes
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
+from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.rehearsal import rehearse, rehearse_for_gpu
@@ -35,6 +36,7 @@ from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
+from verifier.vast import Vast
 
 Body = dict[str, Any]
 _LAUNCHES: Final = Launches()
@@ -178,11 +180,14 @@ class Host:
             reply = failure or self._describe(outputs, body, options)
         self._inputs.copy_back(self._arena, body)
         evidence = stage.finish()
+        if options.vast and self._device.type == "cuda":
+            del outputs, arguments
+            torch.cuda.empty_cache()  # neighbours need it
         if options.watch and reply["kind"] is ReplyKind.RETURNED:
             reply |= self._watched(evidence.witness)
         reply |= {"guards": evidence.touched, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
-        reply |= {"refused": evidence.refused}
+        reply |= {"refused": evidence.refused, "configs": evidence.configs}
         reply |= {"effects": self._effects(changes), "latency_s": clock.seconds()}
         return reply
 
@@ -196,12 +201,15 @@ class Host:
         self, arguments: Sequence[Any], stage: Stage, clock: _DeviceClock
     ) -> tuple[tuple[torch.Tensor, ...], Body | None]:
         assert self._entry is not None  # noqa: S101 - protocol order
+        vast = stage.options.vast
         _LAUNCHES.stage = stage
         try:
+            arguments = vast.expand(arguments) if vast else arguments
             with _load_on(self._device, on=stage.options.load), clock, stage:
                 returned = self._entry(*arguments)
             clock.synchronize()
-            return function.outputs_take(returned), None
+            outputs = function.outputs_take(returned)
+            return _rows_taken(vast, outputs) if vast else outputs, None
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             failure = _failure(error, loading=False)
             risen, name = stage.evidence.risen or (None, "")
@@ -267,6 +275,14 @@ _KEPT_ARENAS: Final = 3
 _MAX_EFFECTS: Final = 200
 
 
+def _rows_taken(vast: Vast, outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Raises OutputError where the outputs are not as large as the inputs were made."""
+    try:
+        return vast.pick(outputs)
+    except ValueError as error:
+        raise function.OutputError(str(error)) from None
+
+
 def _failure(error: BaseException, *, loading: bool) -> Body:
     kind, detail = failure_classify(error, loading=loading)
     return {"kind": kind, "detail": detail, "chosen": not is_our_refusal(error)}
@@ -286,6 +302,7 @@ def _flush() -> None:
 
 def _device_start() -> None:
     """Create the CUDA context before the kernel is there, so that its cost is not the kernel's."""
+    wait_asleep(0)
     torch.cuda.init()  # type: ignore[no-untyped-call]
     torch.empty(1, device="cuda:0").add_(1)
     torch.cuda.synchronize()

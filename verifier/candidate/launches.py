@@ -6,7 +6,7 @@ The wrappers write down what was launched, and leave launches out when a call is
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from verifier.candidate.engine import Engine
@@ -80,9 +80,16 @@ class Launches:
     def _wrap_tuner(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
         def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-            result = run(tuner, *args, **kwargs)
             stage = self.stage
-            if stage is not None and len(stage.evidence.tuned) < MAX_NAMES:
+            if stage is None:
+                return run(tuner, *args, **kwargs)
+            if stage.options.config is None:
+                result = run(tuner, *args, **kwargs)
+            else:
+                left = _in_turn(tuner, args, kwargs, stage.options.config)
+                stage.evidence.configs = max(stage.evidence.configs, len(left))
+                result = _first_possible(run, tuner, left, args, kwargs)
+            if len(stage.evidence.tuned) < MAX_NAMES:
                 stage.evidence.tuned.append(str(getattr(tuner, "best_config", "")))
             return result
 
@@ -93,3 +100,44 @@ def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:
     """There is nothing to time without a GPU: the first configuration that is left after pruning
     is as good as any."""
     return 0.0
+
+
+def _in_turn(tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], first: int) -> list[Any]:
+    """The configurations that the tuner would time for this launch, from the wanted one on."""
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))  # as its own run begins
+    left = list(tuner.prune_configs(kwargs))
+    first %= len(left)
+    return left[first:] + left[:first]
+
+
+def _first_possible(
+    run: Callable[..., Any],
+    tuner: Any,
+    configs: Iterable[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Launch with the first of these configurations that can be launched here."""
+    every, problem = tuner.configs, None
+    for config in configs:
+        tuner.configs = [config]
+        try:
+            return run(tuner, *args, **kwargs)
+        except Exception as error:
+            if not _is_passed_over(error):
+                raise
+            problem = error
+        finally:
+            tuner.configs = every
+    assert problem is not None  # noqa: S101 - a tuner has a configuration
+    raise problem
+
+
+def _is_passed_over(error: Exception) -> bool:
+    """What needs too much of the device, or asserts that it does not fit, no tuner chooses."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import InterpreterError, OutOfResources, PTXASError
+
+    unfit = (OutOfResources, PTXASError, CompileTimeAssertionFailure, AssertionError)
+    wrapped = isinstance(error, (RefusedError, InterpreterError))
+    return isinstance(error.__cause__ if wrapped else error, unfit)

@@ -24,6 +24,7 @@ from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
 from verifier.subject import BOOKKEEPING, ON_INTEGERS, Poison
+from verifier.vast import Vast
 
 GUARD_BYTES: Final = 256
 SLACK_BYTES: Final = 64 << 10
@@ -85,6 +86,8 @@ class Options:
     recheck_previous: bool
     fresh: bool
     watch: bool = False
+    config: int | None = None
+    vast: Vast | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Options:
@@ -98,6 +101,8 @@ class Options:
             recheck_previous=bool(body["recheck_previous"]),
             fresh=bool(body["fresh"]),
             watch=bool(body["watch"]),
+            config=None if body["config"] is None else int(body["config"]),
+            vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
 
 
@@ -118,6 +123,7 @@ class Evidence:
     ops: list[str] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
+    configs: int = 0
     refused: list[str] = field(default_factory=list)
     risen: tuple[Exception, str] | None = None
     """What rose inside a launch and may be the interpreter's doing, and inside which kernel's."""

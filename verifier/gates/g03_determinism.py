@@ -1,13 +1,14 @@
 """Gate 3, run-to-run determinism: the same input gives the same bytes, every time.
 
 Ten runs or more, at old and new addresses, over differently dirtied memory, with the device idle
-and busy, in two fresh processes. What a contract declares nondeterministic is judged by value.
+and busy, in two fresh processes; each configuration of an autotuner as a kernel of its own, which
+must be right, too. What a contract declares nondeterministic is judged by value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from verifier.contract import DomainKind
@@ -19,19 +20,13 @@ from verifier.referee.probes import first_dtypes
 from verifier.subject import CallOptions, Placement, Poison, Subject
 
 RUNS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 10, DeviceMode.CUDA: 20}
+CONFIGS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 8, DeviceMode.CUDA: 24}
+"""So many configurations of an autotuner are run, evenly spread over all."""
+RUNS_EACH: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 2, DeviceMode.CUDA: 4}
 ROWS: Final = 4
 """Independent rows in the interpreter: determinism shows at any size that fills a few programs."""
 
 SERIAL: Final = "the interpreter runs programs one after the other, so a race cannot show"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one run gave. Another configuration of an autotuner is another kernel: two processes
-    that timed them may choose differently, and then need not agree in each bit."""
-
-    outputs: Tensors
-    tuned: tuple[str, ...]
 
 
 class Determinism:
@@ -59,6 +54,8 @@ class Determinism:
             yield bench.case(
                 self.info.id, label, dims=dims, dtypes=dtypes, fill="heavy", kind="repeat"
             )
+        label = "each configuration"
+        yield bench.case(self.info.id, label, dims=dims, dtypes=dtypes, kind="configurations")
         label = "concurrent programs"
         yield bench.case(self.info.id, label, dtypes=dtypes, fill="heavy", kind="race")
 
@@ -69,30 +66,63 @@ class Determinism:
             return not_applicable(SERIAL)
         if case.params["kind"] == "race" and interpreted:
             return not_applicable("no device on which programs run at once")
+        if case.params["kind"] == "configurations":
+            return self._configurations(bench, case, subject)
         first = self._run(bench, case, subject, 0)
         if isinstance(first, Finding):
             return not_applicable(f"nothing to compare (see gate 1): {first.detail[:100]}")
         for number in range(1, RUNS[bench.mode]):
-            restarted = number == RUNS[bench.mode] // 2
-            if restarted:
+            if number == RUNS[bench.mode] // 2:
                 subject.restart()
             again = self._run(bench, case, subject, number)
             if isinstance(again, Finding):
                 return again
-            timed = bench.mode is DeviceMode.CUDA  # else the kernel itself chose differently
-            if restarted and timed and again.tuned != first.tuned:
-                finding, first = bench.compare(case, bench.args(case), again.outputs), again
-            else:
-                finding = _same(bench, first.outputs, again.outputs, number)
+            finding = _same(bench, first, again, number)
             if not finding.passed:
                 return finding
         if bench.contract.behaviour.nondeterministic:
             return passed("declared nondeterministic: every run agrees with golden by value")
         return passed(f"{RUNS[bench.mode]} runs, one result")
 
-    def _run(self, bench: Bench, case: CaseRecord, subject: Subject, number: int) -> Run | Finding:
+    def _configurations(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+        """Whichever its tuner may choose, on whatever device: right, and the same each time."""
+        count = subject.call(bench.args(case), CallOptions(config=0)).configs
+        if count < 2:
+            return passed("no autotuner has a choice here")
+        tried = min(count, CONFIGS[bench.mode])
+        for place in range(tried):
+            number = place * count // tried
+            finding = self._one_configuration(bench, case, subject, number)
+            if not finding.passed:
+                detail = f"configuration {number + 1} of {count}: {finding.detail}"
+                return replace(finding, detail=detail)
+        return passed(f"{tried} of {count} configurations")
+
+    def _one_configuration(
+        self, bench: Bench, case: CaseRecord, subject: Subject, number: int
+    ) -> Finding:
+        first = self._run(bench, case, subject, 0, config=number)
+        if isinstance(first, Finding):
+            return first
+        finding = bench.compare(case, bench.args(case), first)
+        for again in range(1, RUNS_EACH[bench.mode]):
+            run = self._run(bench, case, subject, again, config=number)
+            if isinstance(run, Finding) or not finding.passed:
+                return run if isinstance(run, Finding) else finding
+            finding = _same(bench, first, run, again)
+        return finding
+
+    def _run(
+        self,
+        bench: Bench,
+        case: CaseRecord,
+        subject: Subject,
+        number: int,
+        config: int | None = None,
+    ) -> Tensors | Finding:
         """One run; a Finding if it is unusable or, where runs may differ, wrong."""
         options = CallOptions(
+            config=config,
             poison=tuple(Poison)[number % 3],
             placement=Placement.FRESH if number % 2 else Placement.SAME,
             load=number % 4 == 3,
@@ -106,7 +136,7 @@ class Determinism:
             finding = bench.compare(case, args, outputs)
             if not finding.passed:
                 return finding
-        return Run(outputs, reply.tuned)
+        return outputs
 
 
 GATE: Final = Determinism()

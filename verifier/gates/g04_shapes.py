@@ -18,12 +18,15 @@ from verifier.contract import Dim, DomainKind
 from verifier.gate import Finding, not_applicable
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench
-from verifier.referee.probes import first_dtypes
-from verifier.subject import Arg, Subject
+from verifier.referee.beyond import plan_beyond
+from verifier.referee.inputs import torch_dtype
+from verifier.referee.probes import first_dtypes, judged_dtypes
+from verifier.subject import Arg, CallOptions, Poison, ReplyKind, Subject
+from verifier.vast import Vast
 
 Dims = dict[str, int]
 
-CASES: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 24}
+CASES: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 16}
 """How many shapes per dim."""
 
 SHAPE_BUDGET: Final[Mapping[DeviceMode, int]] = {
@@ -81,14 +84,29 @@ class Shapes:
                 yield bench.case(
                     self.info.id, label, dtypes=dtypes, xl=False, empty_sequences=place
                 )
-        yield bench.case(self.info.id, "beyond 2**31 elements", xl=True)
+        yield self._beyond(bench)
+
+    def _beyond(self, bench: Bench) -> CaseRecord:
+        """One case, in the dtype that takes least room."""
+        plan = plan_beyond(bench)
+        label = "beyond 2**31 elements"
+        if isinstance(plan, str):
+            return bench.case(self.info.id, label, xl=True, why_not=plan)
+        dtypes = min(judged_dtypes(bench), key=lambda kinds: _width(bench, kinds))
+        return bench.case(
+            self.info.id,
+            f"{label}: {plan.dim}={plan.vast.length}",
+            dims=plan.dims,
+            dtypes=dtypes,
+            xl=True,
+            dim=plan.dim,
+            vast=plan.vast.to_json(),
+        )
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         """One call at this shape."""
         if case.params["xl"]:
-            return not_applicable(
-                "more than 2**31 elements do not fit into the memory that one kernel gets here"
-            )
+            return _judge_beyond(bench, case, subject)
         args = bench.args(case)
         _collapse(bench, case, args)
         reply = subject.call(args)
@@ -106,6 +124,29 @@ class Shapes:
 
 
 GATE: Final = Shapes()
+
+
+def _judge_beyond(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """One call on tensors of more than 2**31 elements; a few of their rows are judged."""
+    if bench.mode is not DeviceMode.CUDA:
+        return not_applicable("more than 2**31 elements are judged on a GPU only")
+    if "vast" not in case.params:
+        return not_applicable(str(case.params["why_not"]))
+    vast, args = Vast.from_json(case.params["vast"]), bench.args(case)
+    reply = subject.call(args, CallOptions(vast=vast, poison=Poison.BIG))
+    if reply.kind is ReplyKind.MEMORY:
+        return not_applicable("the device has no room for it")
+    few = replace(case, dims={**case.dims, case.params["dim"]: len(vast.rows)})
+    rows = vast.of_rows(args)
+    outputs = bench.refused(reply) or bench.results(few, rows, reply)
+    return outputs if isinstance(outputs, Finding) else bench.compare(few, rows, outputs)
+
+
+def _width(bench: Bench, dtypes: Mapping[str, str]) -> int:
+    """Bytes of one element of each input and output together."""
+    contract = bench.contract
+    kinds = [torch_dtype(contract.dtype(item, dtypes)) for item in contract.tensors]
+    return sum(kind.itemsize for kind in kinds)
 
 
 def _collapse(bench: Bench, case: CaseRecord, args: list[Arg]) -> None:

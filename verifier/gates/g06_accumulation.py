@@ -9,7 +9,7 @@ stands against many that are below half a unit of a narrow sum's last place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import torch
@@ -35,6 +35,8 @@ SOFT_LENGTHS: Final[Mapping[DeviceMode, tuple[int, ...]]] = {
     DeviceMode.CUDA: (1 << 16, 4096),
 }
 """The same where terms cannot cancel: a sum of ones in fp16 stops at 2048."""
+ENOUGH: Final = 4096
+"""Terms that show any sum in half precision for what it is."""
 ROWS: Final = 4
 """Sums side by side in one call, each with its terms in another order."""
 BLOCK: Final = 64
@@ -93,14 +95,16 @@ class Accumulation:
         return None
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
-        """Each declared sum, in each dtype judged here, long and (once) short, in all orders."""
+        """Each declared sum, in each dtype judged here, in all orders; every length in the dtype
+        that loses most, for the others one."""
         for number, reduction in enumerate(bench.contract.behaviour.reductions):
             sizes = _long_dims(bench, reduction)
-            for place, dtypes in enumerate(judged_dtypes(bench)):
-                if not float_inputs(bench, dtypes):
-                    continue
-                for length, dims in list(sizes.items())[: 1 if place else None]:
-                    yield from self._orders(bench, number, dims, dtypes, length)
+            judged = [d for d in judged_dtypes(bench) if float_inputs(bench, d)]
+            narrowest = max(judged, key=lambda d: _step(bench, reduction, d), default=None)
+            for dtypes in judged:
+                lengths = list(sizes) if dtypes == narrowest else [_one_of(list(sizes))]
+                for length in lengths:
+                    yield from self._orders(bench, number, sizes[length], dtypes, length)
 
     def _orders(
         self,
@@ -150,6 +154,19 @@ class Accumulation:
 
 
 GATE: Final = Accumulation()
+
+
+def _step(bench: Bench, reduction: Reduction, dtypes: Mapping[str, str]) -> float:
+    """What the dtype of the terms has between one and the next value."""
+    spec = bench.contract.input(reduction.inputs[0])
+    dtype = torch_dtype(bench.contract.dtype(spec, dtypes))
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def _one_of(lengths: Sequence[int]) -> int:
+    """The length for a dtype that gets one: a kernel is compiled for each, and for the greatest
+    that takes seconds."""
+    return max((n for n in lengths if n <= ENOUGH), default=min(lengths))
 
 
 def _grouped(reduction: Reduction, sums: int) -> list[tuple[str, ...]]:

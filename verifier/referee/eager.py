@@ -11,6 +11,7 @@ import torch
 
 from verifier.health.context import context_demand
 from verifier.subject import ORDINARY, Arg, CallOptions, OutputInfo, Reply, ReplyKind
+from verifier.vast import Vast
 
 Function = Callable[..., Any]
 
@@ -69,6 +70,8 @@ class Eager:
 
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         placed = self._place(args)
+        if options.vast:
+            return self._vast_call(placed, options.vast)
         started = time.perf_counter()
         try:
             with torch.no_grad(), exact_matmul(self._allow_tf32):
@@ -86,6 +89,22 @@ class Eager:
         )
         self._held = outputs
         return reply
+
+    def _vast_call(self, placed: Sequence[Arg], vast: Vast) -> Reply:
+        """Rows of a call on tensors that are too large to be brought back."""
+        try:
+            with torch.no_grad(), exact_matmul(self._allow_tf32):
+                outputs = vast.pick(as_tuple(self._reference(*vast.expand(placed))))
+        except Exception as error:  # noqa: BLE001 - no room, or a refusal
+            return Reply(ReplyKind.RAISED, f"{type(error).__name__}: {error}")
+        finally:
+            if self._device.type == "cuda":
+                torch.cuda.empty_cache()
+        return Reply(
+            ReplyKind.RETURNED,
+            outputs=tuple(out.detach().cpu().contiguous() for out in outputs),
+            infos=tuple(self._info(out, outputs, placed) for out in outputs),
+        )
 
     def _place(self, args: Sequence[Arg]) -> list[Arg]:
         return [

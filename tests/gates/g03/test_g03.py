@@ -69,31 +69,22 @@ class Spy(InProcess):
         bench: Bench,
         *,
         worn: bool = False,
-        tuned: Sequence[str] = (),
-        from_call: int = 0,
+        configs: int = 0,
     ) -> None:
         super().__init__(path, bench.device)
         self.options: list[CallOptions] = []
         self.restarts = 0
-        self.from_call = from_call
         self.worn = worn
-        self.tuned = tuned  # what an autotuner chose before and after the first restart
+        self.configs = configs
 
     def restart(self) -> None:
         super().restart()
         self.restarts += 1
 
-    @property
-    def _late(self) -> bool:
-        """After the first restart; with ``from_call`` from that call on."""
-        return len(self.options) > self.from_call > 0 or bool(self.restarts and not self.from_call)
-
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         self.options.append(options)
-        reply = super().call(args, options)
-        if self.tuned:
-            reply = replace(reply, tuned=(self.tuned[self._late],))
-        if not (self.worn and self._late):
+        reply = replace(super().call(args, options), configs=self.configs)
+        if not (self.worn and self.restarts):
             return reply
         return replace(reply, outputs=tuple(out.nextafter(out * 2) for out in reply.outputs))
 
@@ -139,21 +130,24 @@ def test_atomics_race_on_a_gpu(sandbox: Sandbox) -> None:
     assert judged.status is GateStatus.FAIL, judged.explain()
 
 
-def test_two_processes_may_tune_themselves_differently_where_timing_chooses() -> None:
-    bench = replace(make_bench("row_softmax"), mode=DeviceMode.CUDA)
-    spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"))
-    assert GATE.judge(bench, _repeat(bench), spy).passed
+def test_a_configuration_that_is_wrong_is_found_whichever_the_tuner_would_choose(
+    sandbox: Sandbox,
+) -> None:
+    judged = judge_kernel(GATE, sandbox, HERE / "violator_config.py")
+    assert judged.status is GateStatus.FAIL, judged.explain()
+    assert "configuration 6 of 6" in judged.explain()
 
 
-def test_where_nothing_is_timed_another_configuration_excuses_nothing() -> None:
-    bench = replace(make_bench("row_softmax"), mode=DeviceMode.CPU_INTERPRET)
-    spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"))
-    finding = GATE.judge(bench, _repeat(bench), spy)
-    assert finding.failed
-    assert finding.hard
+def test_configurations_that_assert_that_they_do_not_fit_are_passed_over(sandbox: Sandbox) -> None:
+    judged = judge_kernel(GATE, sandbox, HERE / "twin_config.py")
+    assert judged.status is GateStatus.PASS, judged.explain()
 
 
-def test_a_process_may_not_tune_itself_anew() -> None:
-    bench = replace(make_bench("row_softmax"), mode=DeviceMode.CUDA)
-    spy = Spy(HERE / "twin.py", bench, worn=True, tuned=("BLOCK: 128", "BLOCK: 256"), from_call=3)
-    assert GATE.judge(bench, _repeat(bench), spy).failed
+def test_each_configuration_is_asked_for_and_more_than_once() -> None:
+    bench = make_bench("row_softmax")
+    case = next(case for case in GATE.cases(bench) if case.params["kind"] == "configurations")
+    spy = Spy(HERE / "twin.py", bench, configs=3)
+    assert GATE.judge(bench, case, spy).passed
+    asked = [options.config for options in spy.options[1:]]
+    assert set(asked) == {0, 1, 2}
+    assert min(asked.count(number) for number in range(3)) >= 2

@@ -14,7 +14,8 @@ from verifier.candidate.client import Sandbox
 from verifier.contract import Behaviour, Dim, Domain, DomainKind, Input
 from verifier.gates import g04_shapes
 from verifier.gates.g04_shapes import GATE
-from verifier.records import GateStatus
+from verifier.records import CaseRecord, DeviceMode, GateStatus
+from verifier.referee import beyond as referee_beyond
 from verifier.referee.bench import Bench
 from verifier.subject import Arg
 
@@ -102,3 +103,68 @@ def test_ragged_inputs_get_empty_sequences(place: str, expected: list[int]) -> N
     offsets = bench.named(args)["offsets"]
     assert isinstance(offsets, torch.Tensor)
     assert offsets.tolist() == expected
+
+
+@pytest.fixture
+def beyond(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A bench that takes 2**13 elements for vast, so that a CPU can hold them."""
+    monkeypatch.setattr(referee_beyond, "BEYOND", 1 << 13)
+    return replace(make_bench("row_softmax"), mode=DeviceMode.CUDA)
+
+
+def _beyond_case(bench: Bench) -> CaseRecord:
+    return next(case for case in GATE.cases(bench) if case.params["xl"])
+
+
+WRAPPING = b"""
+import torch, triton, triton.language as tl
+@triton.jit
+def kernel(x, y, n, WRAP: tl.constexpr, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * n %% WRAP
+    at = tl.arange(0, BLOCK)
+    row = tl.load(x + start + at, mask=at < n, other=-float("inf")).to(tl.float32)
+    power = tl.exp(row - tl.max(row, axis=0))
+    tl.store(y + start + at, (power / tl.sum(power, axis=0)).to(y.dtype.element_ty), mask=at < n)
+def run(x):
+    y = torch.empty_like(x)
+    block = triton.next_power_of_2(x.shape[1])
+    kernel[(x.shape[0],)](x, y, x.shape[1], WRAP=%d, BLOCK=block)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrap", "status"), [(1 << 13, GateStatus.FAIL), (1 << 30, GateStatus.PASS)]
+)
+def test_offsets_that_wrap_around_beyond_the_edge_are_found(
+    beyond: Bench, sandbox: Sandbox, wrap: int, status: GateStatus
+) -> None:
+    case = _beyond_case(beyond)
+    candidate = sandbox.load(source=WRAPPING % wrap, entry="run")
+    try:
+        finding = GATE.judge(beyond, case, candidate)
+    finally:
+        candidate.close()
+    assert finding.status is status, finding.detail
+    assert GATE.judge(beyond, case, beyond.new_eager()).passed
+
+
+def test_the_rows_at_both_sides_of_the_edge_are_read(beyond: Bench) -> None:
+    case = _beyond_case(beyond)
+    rows, edge = case.params["vast"]["rows"], (1 << 13) // case.dims["N"]
+    assert {0, edge - 1, edge, edge + 1, case.params["vast"]["length"] - 1} <= set(rows)
+
+
+@pytest.mark.parametrize("task", ["scatter_add", "silu_in_place", "causal_mix"])
+def test_what_cannot_grow_in_rows_says_why(task: str) -> None:
+    bench = replace(make_bench(task), mode=DeviceMode.CUDA)
+    finding = GATE.judge(bench, _beyond_case(bench), bench.new_eager())
+    assert finding.status is GateStatus.NOT_APPLICABLE
+    assert "row" in finding.detail
+
+
+def test_without_a_gpu_nothing_is_vast() -> None:
+    bench = make_bench("row_softmax")
+    finding = GATE.judge(bench, _beyond_case(bench), bench.new_eager())
+    assert finding.status is GateStatus.NOT_APPLICABLE
+    assert "on a GPU only" in finding.detail
