@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,14 +15,14 @@ from typing import Any, Final, Self
 
 import torch
 
-from verifier.candidate.client import Sandbox
+from verifier.candidate.client import Candidate, Sandbox
 from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
-from verifier.device_lock import DeviceLock, device_lock
+from verifier.device_lock import DeviceBusyError, DeviceLock, device_lock
 from verifier.environment import choose_device, read_environment
 from verifier.health.watch import watch_begin
-from verifier.pipeline import TOTAL_S, Emit, Request, Verification, build_bench
+from verifier.pipeline import TOTAL_S, Cancelled, Emit, Request, Verification, build_bench
 from verifier.records import (
     DeviceMode,
     Environment,
@@ -181,8 +181,14 @@ class Session:
                 request, candidate, bench, self.environment, emit, check, self.lock
             ).run()
         finally:
-            with self.lock.shared():  # its context goes too, which nobody's timing should feel
-                candidate.close()
+            self._end(candidate, check)
+
+    def _end(self, candidate: Candidate, check: Callable[[], None]) -> None:
+        """End its process. The context on the device goes too, which nobody's timing should feel;
+        who has called the job off is not kept waiting for that."""
+        with suppress(Cancelled, DeviceBusyError), self.lock.shared(check):
+            candidate.close()
+        candidate.close()
 
 
 def make_request(job: Job, facts: SourceFacts) -> Request:
