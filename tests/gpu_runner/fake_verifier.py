@@ -99,7 +99,10 @@ def judge(job: dict[str, Any], cancels: queue.Queue[str]) -> None:
     if "BROKEN " in source:
         return say(job["id"], "error", {"message": "no GPU", "kind": "infrastructure"})
     if "SICK" in source:
-        sick: dict[str, Any] = {"message": "the device is sick: 7 integers came out wrong", "advice": "again"}
+        sick: dict[str, Any] = {
+            "message": "the device is sick: 7 integers came out wrong",
+            "advice": "again",
+        }
         sick |= {"kind": "infrastructure", "health": records.to_json(SICK)}
         say(job["id"], "error", sick)
         sys.exit(3)

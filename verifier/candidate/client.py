@@ -243,6 +243,7 @@ class Candidate:
         self._process: _Process | None = None
         self._refused: Reply | None = None
         self._deaths = 0
+        self._overdue = False
         self._twin: Candidate | None = None
         """The same kernel with the compiler, once it was asked for."""
         self._excused: dict[tuple[str, str], bool] = {}
@@ -362,6 +363,7 @@ class Candidate:
             wall_s = time.perf_counter() - start
             reply = self._read(answer)
         except DeadlineError:
+            self._overdue = True
             return Reply(ReplyKind.TIMED_OUT, f"no result within {timeout_s:g} s")
         except ProtocolError as error:
             return self._died(error)
@@ -388,6 +390,8 @@ class Candidate:
         if options.timeout_s is not None:
             return options.timeout_s
         compiling = self._sandbox.engine is not Engine.INTERPRETER and process.calls == 0
+        if self._overdue:  # what never ends has had its long first call; others wait for the device
+            return self._limits.call_s
         return max(self._limits.call_s, self._limits.load_s) if compiling else self._limits.call_s
 
     def _concluded(self, reply: Reply) -> Reply:
