@@ -42,7 +42,7 @@ class Agent:
             Worker(config, self._hub, scratch, self.registry, self.standing)
             for _ in range(config.workers)
         )
-        # The one used last comes first: a verifier is only started when the warm ones are busy.
+        # The one used last comes first: further verifiers start only once the warm ones are busy.
         self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
         for worker in reversed(self.workers):
             self._idle.put(worker)

@@ -68,13 +68,6 @@ def test_a_worker_that_restarts_its_verifier_takes_no_lease_of_a_neighbour_back(
     assert (stays.status, stays.attempt, stays.lost_attempts) == ("running", 1, 0)
 
 
-def test_a_verifier_is_only_started_when_the_warm_ones_are_busy(start_agent: StartAgent) -> None:
-    agent = start_agent(workers=3)
-    for number in range(4):
-        wait_for_status(make.make_run(kernel_that(f"ACCEPT {number}")), "finished")
-    assert sum(worker._verifier is not None for worker in agent.workers) < 3
-
-
 def test_stopping_gives_every_lease_back(start_agent: StartAgent) -> None:
     runs = [make.make_run(kernel_that(f"HANG {n}")) for n in range(3)]
     agent = start_agent(workers=3)
