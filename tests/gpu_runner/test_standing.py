@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -175,11 +174,10 @@ def test_while_in_doubt_verifiers_start_one_at_a_time(standing: Standing) -> Non
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses after faults, and the hub is asked at once."""
     monkeypatch.setattr("gpu_runner.worker.BACKOFF_MAX_S", 0.05)
     monkeypatch.setattr("gpu_runner.standing.TELL_EVERY_S", 0.1)
-    return
 
 
 def out_of_service() -> bool:
