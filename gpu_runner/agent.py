@@ -1,52 +1,51 @@
-"""The node agent: leases runs, has them judged by its verifier, tells the hub what comes of it.
+"""The node agent: leases runs, has them judged by its verifiers, tells the hub what comes of them.
 
-No Django, no torch, no database. A kernel is judged by the supervised child and below it; this
-process only moves JSON. Whatever goes wrong here is an infrastructure error and never counts
-against a kernel.
+One agent serves one device with one token; its workers judge side by side, each with a verifier of
+its own and one lease. What they share: the connection to the hub, what the hub knows of the
+device, and whether the node is in service.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from gpu_runner.config import AgentConfig, verifier_environment
-from gpu_runner.feed import RETRY_S, EventFeed
-from gpu_runner.hub import Hub, HubRefusedError, HubUnreachableError, LeaseLostError
-from gpu_runner.protocol import FaultKind, LeasedRun, Registration
-from gpu_runner.scratch import Scratch, ScratchError
-from gpu_runner.verifier_process import Job, Line, VerifierError, VerifierProcess
-from verifier import records
+from gpu_runner.config import AgentConfig
+from gpu_runner.hub import Hub, HubRefusedError, HubUnreachableError
+from gpu_runner.registry import Registry
+from gpu_runner.scratch import Scratch
+from gpu_runner.standing import Standing
+from gpu_runner.worker import GOODBYE_S, Worker
 
 log = logging.getLogger(__name__)
 
-TICK_S: Final = 0.1
-BACKOFF_MAX_S: Final = 60.0
-CANCEL_GRACE_S: Final = 3.0
-GOODBYE_S: Final = 2.0
-REPORT_S: Final = 600.0
-"""How long a verdict is offered to a hub that does not answer before it is given up."""
+TURN_S: Final = 0.5
 
 
 class Agent:
     """One device's agent. ``serve`` runs until ``stop``; ``take`` judges one run, if one waits."""
 
-    def __init__(self, config: AgentConfig, queue: str, hub: Hub | None = None) -> None:
+    def __init__(self, config: AgentConfig, serves: str, hub: Hub | None = None) -> None:
         self.config = config
-        self.queue = queue
+        self.queue = serves
         self._hub = hub or Hub(config.hub_url, config.token)
-        self._scratch = Scratch(config.scratch)
-        self._turn = threading.Lock()
         self._stop = threading.Event()
-        self._verifier: VerifierProcess | None = None
-        self._unregistered: records.Environment | None = None
-        self._faults = 0
-        self._heartbeat_s = 2.0
+        self.standing = Standing(self._hub, self._stop, rest_s=config.rest_s)
+        self.registry = Registry(self._hub, serves, self.standing)
+        scratch = Scratch(config.scratch)
+        self.workers = tuple(
+            Worker(config, self._hub, scratch, self.registry, self.standing)
+            for _ in range(config.workers)
+        )
+        # The one used last comes first: further verifiers start only once the warm ones are busy.
+        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+        for worker in reversed(self.workers):
+            self._idle.put(worker)
 
     def stop(self) -> None:
         """Asks everything to end at once; safe in a signal handler."""
@@ -58,251 +57,47 @@ class Agent:
 
     def serve(self) -> None:
         """Polls the hub while idle, so that a dead broker or a lost message loses no run."""
+        loops = [
+            threading.Thread(target=self._loop, name=f"worker-{number}")
+            for number in range(1, len(self.workers))
+        ]
+        for loop in loops:
+            loop.start()
         try:
-            while not self.stopping:
-                if not self._take_safely():
-                    self._stop.wait(self.config.poll_s)
+            self._loop()
+            for loop in loops:
+                loop.join()
         finally:
+            self.stop()
             self._shut()
 
-    def _take_safely(self) -> bool:
-        try:
-            return self.take()
-        except Exception:
-            # The loop must outlive any mistake of ours: the run is given back by its lease.
-            log.exception("the agent stumbled")
-            self._pause_after_fault()
-            return False
+    def _loop(self) -> None:
+        while not self.stopping:
+            if not self.take():
+                self._stop.wait(self.config.poll_s)
 
     def take(self) -> bool:
-        """Leases the next run and judges it; False when there is none, or no verifier for it."""
-        with self._turn:
-            if self.stopping or not self._make_ready():
-                return False
-            try:
-                leased = self._hub.lease()
-            except (HubUnreachableError, HubRefusedError) as error:
-                log.warning("no lease: %s", error)
-                self._stop.wait(self.config.poll_s)
-                return False
-            if leased is None:
-                return False
-            self._judge(leased)
-            return True
-
-    def _make_ready(self) -> bool:
-        """A warm verifier, and a hub that knows of it; False when either is not to be had now."""
-        try:
-            if self._verifier is None or not self._verifier.alive:
-                self._warm_up()
-            if self._unregistered is not None:
-                self._register(self._unregistered)
-        except HubUnreachableError as error:
-            # The verifier stays: warming up takes seconds, and the hub may just be starting.
-            log.warning("not registered: %s", error)
-            self._stop.wait(self.config.poll_s)
-            return False
-        except (VerifierError, HubRefusedError) as error:
-            if not self.stopping:
-                log.error("not ready: %s", error)
-            self._end_verifier()
-            self._pause_after_fault()
-            return False
-        return True
-
-    def _warm_up(self) -> None:
-        self._end_verifier()
-        self._verifier = VerifierProcess(
-            self.config.verifier, verifier_environment(), self.config.scratch
-        )
-        self._unregistered = self._verifier.wait_ready(self.config.ready_s, self._stop)
-
-    def _register(self, environment: records.Environment) -> None:
-        if (environment.mode is records.DeviceMode.CUDA) != self.queue.startswith("sm"):
-            # Runs that ask for a GPU must not be judged by an interpreter in its place.
-            raise VerifierError(
-                f"queue {self.queue} is served, but the verifier runs in mode {environment.mode}"
-            )
-        welcome = self._hub.register(Registration(self.queue, environment))
-        self._unregistered = None
-        self._heartbeat_s = float(welcome.heartbeat_s)
-        log.info("node %s serves %s on %s", welcome.node, self.queue, environment.device_name)
-
-    def _pause_after_fault(self) -> None:
-        """A broken machine must not burn through the queue's attempts."""
-        self._faults += 1
-        self._stop.wait(min(2.0 ** (self._faults - 1), BACKOFF_MAX_S))
-
-    def _judge(self, leased: LeasedRun) -> None:
-        """Judges one leased run and reports exactly one of verdict, fault, release, nothing."""
-        log.info("run %s attempt %s: %s", leased.run, leased.attempt, leased.task)
-        try:
-            with self._beating(leased) as beat:
-                self._report(leased, self._judged(leased, beat))
-            self._faults = 0
-        except LeaseLostError as error:
-            log.warning("run %s given up: %s", leased.run, error)
-            self._end_verifier()
-        except (VerifierError, ScratchError, OSError, HubRefusedError) as error:
-            self._end_verifier()
-            self._fault(leased, FaultKind.INFRASTRUCTURE, str(error))
-            self._pause_after_fault()
-        except HubUnreachableError as error:
-            log.error("run %s: the hub does not answer: %s", leased.run, error)
-            self._end_verifier()
-        except Exception as error:
-            # A mistake of ours: the verifier may still be at this run, so it goes as well.
-            log.exception("run %s: the agent stumbled", leased.run)
-            self._end_verifier()
-            self._fault(leased, FaultKind.INFRASTRUCTURE, f"the agent stumbled: {error!r}")
-            self._pause_after_fault()
-        if self.stopping:
-            self._release(leased)
-
-    def _judged(self, leased: LeasedRun, beat: Beat) -> Line | None:
-        """The line that ended the job; None when it was cancelled, lost or stopped."""
-        verifier = self._verifier
-        assert verifier is not None  # noqa: S101 - take() made it ready
-        folder = self._scratch.task(leased.digest, lambda: self._hub.task(leased))
-        with self._scratch.kernel(leased) as kernel:
-            job_id = f"{leased.run}:{leased.attempt}"
-            verifier.submit(Job(job_id, str(folder), str(kernel), leased.entry, leased.seed))
-            return self._follow(verifier, job_id, EventFeed(self._hub, leased), beat)
-
-    def _follow(
-        self, verifier: VerifierProcess, job_id: str, feed: EventFeed, beat: Beat
-    ) -> Line | None:
-        """Passes the job's events on until one of them ends it.
-
-        VerifierError when the child dies or the wall time is up, LeaseLostError when the run now
-        belongs to somebody else.
-        """
-        deadline = time.monotonic() + self.config.wall_s
-        while time.monotonic() < deadline:
-            if beat.lost:
-                raise LeaseLostError("the hub gave the run to another attempt")
-            if self.stopping or beat.cancelled or feed.cancelled:
-                self._call_off(verifier, job_id)
-                return None
-            line = verifier.next_line(TICK_S)
-            if line is not None and line.job == job_id:
-                if line.event in ("verdict", "error", "cancelled"):
-                    self._flush(feed)
-                    return line
-                feed.add(line.event, line.payload)
-            feed.flush_if_due()
-        raise VerifierError(f"the run took longer than {self.config.wall_s:.0f} s")
-
-    def _flush(self, feed: EventFeed) -> None:
-        """Everything before the end: the hub takes no events of a run that has ended."""
-        deadline = time.monotonic() + REPORT_S
-        feed.flush()
-        while feed.waiting and not self.stopping and time.monotonic() < deadline:
-            self._stop.wait(RETRY_S)
-            feed.flush()
-
-    def _call_off(self, verifier: VerifierProcess, job_id: str) -> None:
-        """Lets the child end the job by itself and stay warm; kills it when it does not."""
-        if self.stopping:
-            self._end_verifier()
-            return
-        verifier.cancel(job_id)
-        deadline = time.monotonic() + CANCEL_GRACE_S
-        while time.monotonic() < deadline:
-            line = verifier.next_line(TICK_S)
-            ended = line is not None and line.event in ("cancelled", "verdict", "error")
-            if ended and line is not None and line.job == job_id:
-                return
-        self._end_verifier()
-
-    def _report(self, leased: LeasedRun, line: Line | None) -> None:
-        """Offers the result until the hub takes it or says that it wants it no more.
-
-        VerifierError for an infrastructure error that the verifier itself reports: it is treated
-        as broken, so that a dead device does not use up the attempts of the whole queue.
-        """
-        if line is None or line.event == "cancelled":
-            return
-        if line.event == "error":
-            if line.payload.get("kind") != "task":
-                raise VerifierError(_complaint(line))
-            self._fault(leased, FaultKind.TASK, _complaint(line))
-            return
-        deadline = time.monotonic() + REPORT_S
-        pause_s = 0.5
-        while True:
-            try:
-                self._hub.verdict(leased, dict(line.payload))
-                return
-            except HubUnreachableError:
-                if self.stopping or time.monotonic() > deadline:
-                    raise
-            self._stop.wait(pause_s)
-            pause_s = min(pause_s * 2, 10.0)
-
-    def _fault(self, leased: LeasedRun, kind: FaultKind, message: str) -> None:
-        """Tells the hub; where it does not answer, the lease runs out and says the same."""
-        log.error("run %s: %s", leased.run, message)
-        try:
-            self._hub.fault(leased, kind, message[:4_000])
-        except (HubUnreachableError, HubRefusedError) as error:
-            log.warning("run %s: fault not reported: %s", leased.run, error)
-
-    def _release(self, leased: LeasedRun) -> None:
-        with contextlib.suppress(HubUnreachableError, HubRefusedError):
-            self._hub.release(leased, "its node was stopped", timeout_s=GOODBYE_S)
-
-    def _end_verifier(self) -> None:
-        verifier, self._verifier = self._verifier, None
-        self._unregistered = None
-        if verifier is not None:
-            verifier.end()
-
-    def _shut(self) -> None:
-        with self._turn:
-            self._end_verifier()
-            with contextlib.suppress(HubUnreachableError, HubRefusedError):
-                self._hub.goodbye(timeout_s=GOODBYE_S)
-            self._hub.close()
+        """Judges one run with the first worker that is free; False when there was nothing to do."""
+        with self._borrowed() as worker:
+            return worker is not None and worker.take_safely()
 
     @contextmanager
-    def _beating(self, leased: LeasedRun) -> Iterator[Beat]:
-        beat = Beat(self._hub, leased, self._heartbeat_s)
-        beat.start()
+    def _borrowed(self) -> Iterator[Worker | None]:
+        """A worker for this thread alone; None when the agent stops."""
+        worker = None
+        while worker is None and not self.stopping:
+            with contextlib.suppress(queue.Empty):
+                worker = self._idle.get(timeout=TURN_S)
         try:
-            yield beat
+            yield worker
         finally:
-            beat.end()
+            if worker is not None:
+                self._idle.put(worker)
 
-
-class Beat(threading.Thread):
-    """Keeps the lease, and learns from the hub's answers that the run was cancelled or lost."""
-
-    def __init__(self, hub: Hub, leased: LeasedRun, every_s: float) -> None:
-        super().__init__(daemon=True, name=f"beat-{leased.run}")
-        self.cancelled = False
-        self.lost = False
-        self._hub = hub
-        self._leased = leased
-        self._every_s = every_s
-        self._ended = threading.Event()
-
-    def run(self) -> None:
-        while not self._ended.wait(self._every_s):
-            try:
-                self.cancelled = self._hub.heartbeat(self._leased).cancelled
-            except HubRefusedError:
-                self.lost = True
-            except HubUnreachableError as error:
-                log.warning("no heartbeat: %s", error)
-            if self.cancelled or self.lost:
-                return
-
-    def end(self) -> None:
-        self._ended.set()
-        self.join()
-
-
-def _complaint(line: Line) -> str:
-    parts = (str(line.payload.get(name) or "") for name in ("message", "advice"))
-    return " ".join(part for part in parts if part) or "the verifier gave no reason"
+    def _shut(self) -> None:
+        """Each worker ends what it is at by itself, since ``stop`` was asked for."""
+        for _ in self.workers:
+            self._idle.get().end()
+        with contextlib.suppress(HubUnreachableError, HubRefusedError):
+            self._hub.goodbye(timeout_s=GOODBYE_S)
+        self._hub.close()

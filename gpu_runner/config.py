@@ -26,7 +26,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """One agent: one device, one hub, one verifier."""
+    """One agent: one device, one hub, ``workers`` verifiers side by side."""
 
     hub_url: str
     token: str
@@ -38,9 +38,14 @@ class AgentConfig:
     """Longest time for one run; the verifier has its own, shorter limits for what it calls."""
     ready_s: float = 180.0
     poll_s: float = 2.0
+    rest_s: float = 30.0
+    """How long the node rests after its first failed examination; later rests are longer."""
+    workers: int = 1
 
     @classmethod
-    def from_environment(cls, device: str, environ: Mapping[str, str] = os.environ) -> AgentConfig:
+    def from_environment(
+        cls, device: str, environ: Mapping[str, str] = os.environ, *, workers: int = 1
+    ) -> AgentConfig:
         """ConfigError when KERNELHUB_NODE_TOKEN is missing."""
         token = environ.get("KERNELHUB_NODE_TOKEN", "").strip()
         if not token:
@@ -55,7 +60,11 @@ class AgentConfig:
             broker_url=environ.get("BROKER_URL", ""),
             device=device,
             scratch=var / "nodes" / _folder_name(device, environ),
-            verifier=(sys.executable, "-m", "verifier", "serve", "--device", device),
+            verifier=(
+                *(sys.executable, "-m", "verifier", "serve", "--device", device),
+                *("--sharers", str(workers)),
+            ),
+            workers=workers,
         )
 
 

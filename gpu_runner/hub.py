@@ -9,7 +9,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from gpu_runner import protocol
-from gpu_runner.protocol import LeasedRun, Receipt, Registration, TaskFolder, Welcome
+from gpu_runner.protocol import LeasedRun, Receipt, Registration, Standing, TaskFolder, Welcome
 from verifier import records
 
 Message = TypeVar("Message")
@@ -62,6 +62,9 @@ class Hub:
 
     def register(self, registration: Registration) -> Welcome:
         return _read(Welcome, self._post("register/", registration))
+
+    def health(self, notice: protocol.HealthNotice) -> Standing:
+        return _read(Standing, self._post("health/", notice))
 
     def goodbye(self, *, timeout_s: float) -> None:
         self._post("goodbye/", {}, timeout_s=timeout_s)

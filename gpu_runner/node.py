@@ -1,10 +1,10 @@
 """The agent as a Celery worker: the broker wakes it, the hub gives it its runs.
 
-One process per device, one job at a time. A message is only a hint that something waits; the
-lease decides who judges what, so a lost, doubled or late message does no harm. The pool is of
-threads because the agent's own threads share its verifier, and because every kernel runs in
-another process anyway; should the consumer hang on a broken broker connection (a known weakness
-of that pool), the agent still finds its runs by polling the hub.
+One process per device, as many jobs at a time as it has workers. A message is only a hint that
+something waits; the lease decides who judges what, so a lost, doubled or late message does no harm.
+The pool is of threads because the agent's own threads share its verifiers, and because every
+kernel runs in another process anyway; should the consumer hang on a broken broker connection (a
+known weakness of that pool), the agent still finds its runs by polling the hub.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _consume(agent: Agent) -> None:
     signals.worker_shutting_down.connect(stop, weak=False)
     app.worker_main(
         [
-            *("worker", "--pool", "threads", "--concurrency", "1", "--queues", agent.queue),
+            *("worker", "--pool", "threads", "--queues", agent.queue),
+            *("--concurrency", str(len(agent.workers))),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
             *("--loglevel", "WARNING", "--hostname", f"{agent.config.scratch.name}@%h"),
         ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from verifier.records import Environment
+from verifier.records import Environment, HealthReport
 
 JOB_NAME: Final = "gpu_runner.take"
 """The Celery job that wakes a node; its only argument is the id of the run that waits."""
@@ -31,10 +31,12 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An agent starts: which queue it serves and what its verifier says of the device."""
+    """Which queue an agent serves and what its verifier says of the device. ``afresh``: the agent
+    has just started, so that it holds no run of those that the hub has leased to its node."""
 
     queue: str
     environment: Environment
+    afresh: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,31 @@ class Welcome:
     node: str
     lease_s: int
     heartbeat_s: int
+    in_service: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HealthNotice:
+    """What the node found when it examined its device. ``report`` is the last examination; it is
+    left out where a notice only repeats an earlier one."""
+
+    well: bool
+    reason: str = ""
+    report: HealthReport | None = None
+
+    def __post_init__(self) -> None:
+        if self.well is bool(self.reason):
+            raise ValueError("a node that is not well says why, and only that one")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether the hub gives the node runs; ``retest``: an operator wants the device examined."""
+
+    in_service: bool
+    retest: bool = False
+    held: bool = False
+    """It stays out until an operator asks for it, however healthy it is found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ class Scratch:
         self._kernels = root / "kernels"
         for folder in (root, self._tasks, self._kernels):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._fetching = threading.Lock()
         self._sweep()
 
     def _sweep(self) -> None:
@@ -38,11 +40,12 @@ class Scratch:
     def task(self, digest: str, fetch: Callable[[], TaskFolder]) -> Path:
         """The task folder of that digest, fetched at its first use; ScratchError if it differs."""
         folder = self._tasks / digest
-        if not folder.is_dir():
-            files = fetch()
-            if files.digest != digest:
-                raise ScratchError(f"the task folder has digest {files.digest}, not {digest}")
-            self._materialise(folder, files)
+        with self._fetching:
+            if not folder.is_dir():
+                files = fetch()
+                if files.digest != digest:
+                    raise ScratchError(f"the task folder has digest {files.digest}, not {digest}")
+                self._materialise(folder, files)
         return folder
 
     def _materialise(self, folder: Path, files: TaskFolder) -> None:

@@ -35,6 +35,19 @@ class VerifierError(Exception):
     """The child did not start, died, or said something that is no line of the protocol."""
 
 
+class DeviceSickError(VerifierError):
+    """The child has examined its device and found it sick."""
+
+    def __init__(self, message: str, report: records.HealthReport) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+def report_in(error: Exception) -> records.HealthReport | None:
+    """The examination behind an error, if there was one."""
+    return error.report if isinstance(error, DeviceSickError) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One kernel to judge; the field names are the protocol's."""
@@ -56,6 +69,12 @@ class Line:
     event: str
     payload: Mapping[str, Any]
 
+    def failure(self, message: str) -> VerifierError:
+        """What an ``error`` line of the machinery means: a sick device, or a broken verifier."""
+        if "health" not in self.payload:
+            return VerifierError(message)
+        return DeviceSickError(message, _report(self.payload["health"]))
+
 
 class VerifierProcess:
     """One child from start to end; it is never restarted, a new one is made."""
@@ -73,6 +92,9 @@ class VerifierProcess:
             )
         except OSError as error:
             raise VerifierError(f"{argv[0]} cannot be started: {error}") from error
+        self.health: records.HealthReport | None = None
+        """What the child found when it last examined its device."""
+        self._environment: records.Environment | None = None
         self._lines: queue.Queue[bytes | None] = queue.Queue(BACKLOG)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._ended = False
@@ -91,16 +113,30 @@ class VerifierProcess:
     def alive(self) -> bool:
         return not self._ended and self._child.poll() is None
 
-    def wait_ready(self, timeout_s: float, stop: threading.Event) -> records.Environment:
-        """The device and libraries that the child reports once it is warm; else VerifierError."""
+    @property
+    def environment(self) -> records.Environment:
+        """The device and libraries that the child reported once it was warm."""
+        assert self._environment is not None  # noqa: S101 - wait_ready() came first
+        return self._environment
+
+    def wait_ready(self, timeout_s: float, stop: threading.Event) -> None:
+        """Until the child is warm, and has found its device healthy; else VerifierError."""
         deadline = time.monotonic() + timeout_s
         while not stop.is_set():
             if time.monotonic() > deadline:
                 raise VerifierError(f"the verifier was not ready within {timeout_s:.0f} s")
             line = self.next_line(timeout_s=0.2)
+            if line is not None and line.event == "health":
+                self._examined(_report(line.payload))
             if line is not None and line.event == "ready":
-                return _environment(line.payload)
+                self._environment = _environment(line.payload)
+                return
         raise VerifierError("the agent stops")
+
+    def _examined(self, report: records.HealthReport) -> None:
+        self.health = report
+        if report.sick:
+            raise DeviceSickError(f"the device is sick: {report.reason}", report)
 
     def submit(self, job: Job) -> None:
         self._write(records.to_json(job))
@@ -188,6 +224,13 @@ def _parse(raw: bytes) -> Line | None:
         return Line(str(document.get("id", "")), str(document["event"]), dict(payload))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise VerifierError(f"the verifier wrote no protocol line: {raw[:200]!r}") from error
+
+
+def _report(payload: Any) -> records.HealthReport:
+    try:
+        return records.from_json(records.HealthReport, payload)
+    except records.RecordError as error:
+        raise VerifierError(f"the verifier wrote no health report: {error}") from error
 
 
 def _environment(payload: Mapping[str, Any]) -> records.Environment:

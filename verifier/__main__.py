@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "calibrate": "sweep tolerances over a corpus: recall and false positives",
     "selfcheck": "the control sweep: eager and torch.compile, submitted as kernels",
     "defend": "the four defences of the verifier's own judgement",
+    "health": "examine the device: known answers, memory, what the driver says",
     "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }

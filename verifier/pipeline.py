@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from verifier.contract import Task, TaskError
+from verifier.device_lock import DeviceLock
 from verifier.gate import Finding, Gate
 from verifier.gates import (
     g01_agreement,
@@ -31,6 +32,7 @@ from verifier.gates import (
     g11_metamorphic,
     g12_honest,
 )
+from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
 from verifier.minimise import smallest
@@ -232,7 +234,10 @@ class Verification:
         environment: Environment,
         emit: Emit,
         check: Callable[[], None] = lambda: None,
+        lock: DeviceLock | None = None,
     ) -> None:
+        self._lock = lock or DeviceLock.alone()
+        self._waited_before_s = self._lock.waited_s
         self._request = request
         self._candidate = candidate
         self._bench = bench
@@ -254,8 +259,9 @@ class Verification:
 
     def _run(self) -> Verdict:
         self._emit(EventKind.STARTED, self._announcement())
-        loose = self._loose()
-        results = self._gates()
+        with self._lock.shared(self._cancelled):
+            loose = self._loose()
+            results = self._gates()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
             verdict = replace(verdict, measurements=self._measurements())
@@ -267,7 +273,9 @@ class Verification:
     def _check(self) -> None:
         """Before each case and each call. Raises Cancelled or OverdueError."""
         self._cancelled()
-        if self._elapsed() > self._request.total_s:
+        self._lock.give_way(self._cancelled)
+        waited_s = self._lock.waited_s - self._waited_before_s
+        if self._elapsed() - waited_s > self._request.total_s:
             raise OverdueError(f"its {self._request.total_s:.0f} s for all gates were used up")
 
     # --- events
@@ -384,6 +392,7 @@ class Verification:
         except (InfrastructureError, Cancelled, OverdueError):
             raise
         except Exception as error:  # noqa: BLE001 - our fault, whatever it is, never the kernel's
+            context_demand(self._bench.device, error)
             reason = f"the gate broke on {case.label!r}: {type(error).__name__}: {error}"
             return Finding(GateStatus.ERROR, reason)
 
@@ -466,7 +475,8 @@ class Verification:
 
     def _measurements(self) -> tuple[Measurement, ...]:
         assert self._candidate is not None  # noqa: S101 - run() saw to it
-        rows = measure(self._bench, self._candidate)
+        with self._lock.exclusive(self._cancelled):
+            rows = measure(self._bench, self._candidate)
         for row in rows:
             self._emit(EventKind.MEASUREMENT, to_json(row))
         return rows

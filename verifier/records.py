@@ -325,6 +325,47 @@ class Verdict:
         return any(result.hard for result in self.gates)
 
 
+class HealthState(StrEnum):
+    """What one check of a device found. UNKNOWN: this machine does not say."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    SICK = "sick"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One question that was put to the device, and its answer in words."""
+
+    name: str
+    state: HealthState
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.state in (HealthState.SICK, HealthState.WARNING) and not self.detail:
+            raise RecordError(f"{self.name}: {self.state} needs a detail")
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """Whether a device can be trusted. ``cause`` says why somebody looked ('start', ...)."""
+
+    cause: str
+    checks: tuple[HealthCheck, ...]
+    device: str = ""
+    duration_ms: float = 0.0
+
+    @property
+    def sick(self) -> bool:
+        return any(check.state is HealthState.SICK for check in self.checks)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, '' when nothing is."""
+        return "; ".join(c.detail for c in self.checks if c.state is HealthState.SICK)
+
+
 class EventKind(StrEnum):
     """Kinds of line that `--events` prints, in the order in which they first appear."""
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,12 +15,14 @@ from typing import Any, Final, Self
 
 import torch
 
-from verifier.candidate.client import Sandbox
+from verifier.candidate.client import Candidate, Sandbox
 from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
+from verifier.device_lock import DeviceBusyError, DeviceLock, device_lock
 from verifier.environment import choose_device, read_environment
-from verifier.pipeline import TOTAL_S, Emit, Request, Verification, build_bench
+from verifier.health.watch import watch_begin
+from verifier.pipeline import TOTAL_S, Cancelled, Emit, Request, Verification, build_bench
 from verifier.records import (
     DeviceMode,
     Environment,
@@ -92,8 +94,14 @@ class Session:
     """Holds the sandbox open between jobs. Use it as a context manager."""
 
     def __init__(
-        self, device: str = "auto", *, unsafe: bool = False, limits: Limits | None = None
+        self,
+        device: str = "auto",
+        *,
+        unsafe: bool = False,
+        limits: Limits | None = None,
+        sharers: int = 1,
     ) -> None:
+        """``sharers`` verifiers, this one included, judge on the device at the same time."""
         self.mode, self.device = choose_device(device)
         if self.mode is DeviceMode.CUDA:
             wait_asleep(self.device.index or 0)
@@ -113,8 +121,12 @@ class Session:
         self.environment: Environment = read_environment(
             self.mode, self.device, self.sandbox.description
         )
-
-        self._try_out()
+        self.lock: DeviceLock = device_lock(self.environment)
+        self._stack.callback(self.lock.close)
+        self.watch = watch_begin(self.environment, self.device, self.lock, sharers=sharers)
+        self.sandbox.heed = self.watch.heed
+        with self.lock.shared():
+            self._try_out()
         rehearsal.join()
 
     def _try_out(self) -> None:
@@ -151,18 +163,32 @@ class Session:
         """Judge one kernel. Raises TaskError, UsageError, InfrastructureError or Cancelled."""
         source = read_kernel(job.kernel)
         request = make_request(job, read_source(source))
-        bench = build_bench(request, self.mode, self.device)
+        self.watch.glance()
+        with self.lock.shared(check):
+            bench = build_bench(request, self.mode, self.device)
+        emit = self.watch.gated(emit)
         if request.facts.problem:
-            return Verification(request, None, bench, self.environment, emit, check).run()
+            return Verification(
+                request, None, bench, self.environment, emit, check, self.lock
+            ).run()
         if GateId.HONEST in job.gates and request.facts.language is Language.TRITON:
             self.sandbox.compiler_begin()
         candidate = self.sandbox.load(
             source=source, entry=job.entry, convention=request.task.contract.convention
         )
         try:
-            return Verification(request, candidate, bench, self.environment, emit, check).run()
+            return Verification(
+                request, candidate, bench, self.environment, emit, check, self.lock
+            ).run()
         finally:
+            self._end(candidate, check)
+
+    def _end(self, candidate: Candidate, check: Callable[[], None]) -> None:
+        """End its process. The context on the device goes too, which nobody's timing should feel;
+        who has called the job off is not kept waiting for that."""
+        with suppress(Cancelled, DeviceBusyError), self.lock.shared(check):
             candidate.close()
+        candidate.close()
 
 
 def make_request(job: Job, facts: SourceFacts) -> Request:

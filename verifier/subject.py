@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 import torch
 
+from verifier.errors import InfrastructureError as InfrastructureError
 from verifier.vast import Vast
 
 Arg: TypeAlias = torch.Tensor | int | float | bool | str | None
@@ -34,10 +35,6 @@ BOOKKEEPING: Final = frozenset(
 a watched call shows them like launches."""
 ON_INTEGERS: Final = " on integers"
 """Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
-
-
-class InfrastructureError(RuntimeError):
-    """Our machinery broke (no sandbox, forkserver gone, no memory): never the kernel's fault."""
 
 
 class Poison(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 from kernelhub.api.longpoll import run_events
-from kernelhub.api.views import campaigns, catalogue, meta, runs, tokens
+from kernelhub.api.views import campaigns, catalogue, meta, nodes, runs, tokens
 
 app_name = "api"
 
@@ -26,6 +26,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/events", run_events, name="run-events"),
     path("runs/<uuid:run_id>/verdict", runs.RunVerdictView.as_view(), name="run-verdict"),
     path("runs/<uuid:run_id>/cancel", runs.RunCancelView.as_view(), name="run-cancel"),
+    path("nodes", nodes.NodesView.as_view(), name="nodes"),
     path("campaigns", campaigns.CampaignsView.as_view(), name="campaigns"),
     path("campaigns/<uuid:campaign_id>", campaigns.CampaignView.as_view(), name="campaign"),
     re_path(r"^.*$", meta.fallback, name="fallback"),

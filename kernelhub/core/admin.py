@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Model, URLField
+from django.db.models import Model, QuerySet, URLField
 from django.http import HttpRequest
 
 from kernelhub.core.models import (
@@ -19,6 +19,7 @@ from kernelhub.core.models import (
     Verdict,
     Workload,
 )
+from kernelhub.core.services import node_retest
 from kernelhub.core.theme import ModelAdmin, TabularInline
 
 
@@ -135,16 +136,30 @@ class NodeAdmin(ModelAdmin):
         "device_name",
         "device_uuid",
         "environment",
+        "health_reason",
+        "health",
+        "health_changed_at",
+        "outages",
         "last_seen_at",
     )
+    actions = ("retest",)
     readonly_fields = (
         "queue",
         "mode",
         "device_name",
         "device_uuid",
         "environment",
+        "health_reason",
+        "health",
+        "health_changed_at",
+        "outages",
         "last_seen_at",
     )
+
+    @admin.action(description="Examine the device now, return to service if it is healthy")
+    def retest(self, request: HttpRequest, queryset: QuerySet[Node]) -> None:
+        asked = sum(node_retest(node=node) for node in queryset)
+        self.message_user(request, f"{asked} nodes out of service are asked")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False  # its runs name it

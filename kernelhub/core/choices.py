@@ -70,6 +70,8 @@ class NodeStatus(TextChoices):
     ONLINE = "online"
     DRAINING = "draining"
     OFFLINE = "offline"
+    SICK = "sick"
+    """It took itself out of service: its device cannot be trusted. It is given no runs."""
 
 
 class VerdictSource(TextChoices):

@@ -34,6 +34,7 @@ PUBLIC_READING: Final = frozenset(
         "api:task",
         "api:kernel",
         "api:campaigns",
+        "api:nodes",
         "api:campaign",
         "api:runs",
         "api:run",

@@ -3,8 +3,9 @@
 What it does with a job is written in the kernel: ``ACCEPT``, ``REJECT``, ``HANG`` (until it is
 cancelled), ``ONCE-HANG`` (only at its first try), ``DEAF`` (hangs and ignores the cancel),
 ``CRASH``, ``GARBAGE``, ``BAD-TASK``, ``BROKEN``, ``BROKEN-GATE``, ``SURROGATE``, ``NAN`` or
-``CHATTY``. Its arguments: the folder of tests/, then modes ``never-ready`` or
-``dies``.
+``CHATTY``, ``SICK`` (the device fails in the run), ``TOGETHER`` (only ends once another run is
+under way beside it). Its arguments are modes: ``never-ready``, ``dies``, or ``ailing``, which
+finds its device sick at the start while there is a file ``ailing`` in its folder.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ from verifier import records
 
 ENVIRONMENT = records.Environment(
     records.DeviceMode.CPU_INTERPRET, "fake", "cpu-0", "3.11", "", "", "", "linux", "none"
+)
+
+
+GOOD = records.HealthReport("start", (records.HealthCheck("answer", records.HealthState.GOOD),))
+SICK = records.HealthReport(
+    "start",
+    (records.HealthCheck("answer", records.HealthState.SICK, "7 integers came out wrong"),),
 )
 
 
@@ -90,6 +98,16 @@ def judge(job: dict[str, Any], cancels: queue.Queue[str]) -> None:
         return say(job["id"], "error", {"message": "bad task", "advice": "mend", "kind": "task"})
     if "BROKEN " in source:
         return say(job["id"], "error", {"message": "no GPU", "kind": "infrastructure"})
+    if "SICK" in source:
+        sick: dict[str, Any] = {
+            "message": "the device is sick: 7 integers came out wrong",
+            "advice": "again",
+        }
+        sick |= {"kind": "infrastructure", "health": records.to_json(SICK)}
+        say(job["id"], "error", sick)
+        sys.exit(3)
+    if "TOGETHER" in source:
+        together(job["id"])
     if "CHATTY" in source:
         for number in range(5000):
             say(job["id"], "log", {"source": "kernel", "text": f"line {number} " + "x" * 10_000})
@@ -98,6 +116,14 @@ def judge(job: dict[str, Any], cancels: queue.Queue[str]) -> None:
     if "NAN" in source:
         say(job["id"], "measurement", {"latency_ms": float("nan")})
     return say(job["id"], "verdict", verdict(job, source))
+
+
+def together(job_id: str) -> None:
+    """Waits until two are here at the same time."""
+    mark = Path(f"together-{job_id.replace(':', '-')}")
+    mark.touch()
+    while len(list(Path().glob("together-*"))) < 2:
+        time.sleep(0.02)
 
 
 def read(jobs: queue.Queue[dict[str, Any]], cancels: queue.Queue[str]) -> None:
@@ -116,9 +142,16 @@ def main() -> None:
     if "dies" in sys.argv:
         sys.stderr.write("no torch here\n")
         sys.exit(3)
+    if "ailing" in sys.argv:
+        with Path("examined").open("a") as seen:
+            seen.write("x")
+        if Path("ailing").exists():
+            say("", "health", records.to_json(SICK))
+            sys.exit(3)
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     cancels: queue.Queue[str] = queue.Queue()
     threading.Thread(target=read, args=(jobs, cancels), daemon=True).start()
+    say("", "health", records.to_json(GOOD))
     say("", "ready", records.to_json(ENVIRONMENT))
     while True:
         judge(jobs.get(), cancels)

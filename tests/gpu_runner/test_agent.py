@@ -63,10 +63,10 @@ def test_a_cancel_reaches_the_device_and_leaves_the_verifier_warm(start_agent: S
     hangs, follows = make.make_run(kernel_that("HANG")), make.make_run(kernel_that("ACCEPT"))
     agent = start_agent()
     wait_for_status(hangs, "running")
-    warm = agent._verifier
+    warm = agent.workers[0]._verifier
     services.run_cancel(run=hangs)
     wait_for_status(follows, "finished")
-    assert agent._verifier is warm
+    assert agent.workers[0]._verifier is warm
 
 
 def test_a_verifier_that_ignores_a_cancel_is_killed(start_agent: StartAgent) -> None:
@@ -74,7 +74,7 @@ def test_a_verifier_that_ignores_a_cancel_is_killed(start_agent: StartAgent) -> 
     agent = start_agent()
     wait_for_status(hangs, "running")
     wait_for(lambda: Event.objects.filter(run=hangs, kind="started").exists())
-    first = agent._verifier
+    first = agent.workers[0]._verifier
     assert first is not None
     services.run_cancel(run=hangs)
     wait_for_status(follows, "finished")
@@ -130,8 +130,8 @@ def test_a_verifier_of_another_mode_than_the_queue_judges_nothing(
 ) -> None:
     run = make.make_run(kernel_that("ACCEPT"))
     agent = Agent(config, "sm90")
-    assert not agent._make_ready()
-    assert agent._verifier is None
+    assert not agent.workers[0]._make_ready()
+    assert agent.workers[0]._verifier is None
     run.refresh_from_db()
     assert run.status == "queued"
 
@@ -146,19 +146,23 @@ def test_a_crash_is_tried_again_on_a_fresh_verifier(start_agent: StartAgent) -> 
 def test_a_verifier_that_reports_a_broken_machine_is_replaced(start_agent: StartAgent) -> None:
     broken = make.make_run(kernel_that("BROKEN"), max_attempts=1)
     agent = start_agent()
-    wait_for(lambda: agent._verifier is not None)
-    first = agent._verifier
+    wait_for(lambda: agent.workers[0]._verifier is not None)
+    first = agent.workers[0]._verifier
     wait_for_status(broken, "errored")
     wait_for_status(make.make_run(kernel_that("ACCEPT")), "finished")
-    assert agent._verifier is not first
+    assert agent.workers[0]._verifier is not first
 
 
 def test_a_hub_that_is_not_there_yet_costs_no_warm_verifier(start_agent: StartAgent) -> None:
     agent = start_agent(hub_url="http://127.0.0.1:9")
-    wait_for(lambda: agent._unregistered is not None)
-    warm = agent._verifier
+    wait_for(
+        lambda: (
+            agent.workers[0]._verifier is not None and agent.workers[0]._verifier.health is not None
+        )
+    )
+    warm = agent.workers[0]._verifier
     time.sleep(0.5)
-    assert agent._verifier is warm
+    assert agent.workers[0]._verifier is warm
 
 
 def test_the_run_after_a_crash_is_judged(start_agent: StartAgent) -> None:
@@ -222,7 +226,11 @@ def test_a_lost_lease_stops_the_device(start_agent: StartAgent) -> None:
 
 @contextmanager
 def _agent_process(
-    config: AgentConfig, broker_url: str = "", poll_s: float = 0.1, before: str = ""
+    config: AgentConfig,
+    broker_url: str = "",
+    poll_s: float = 0.1,
+    before: str = "",
+    workers: int = 1,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """An agent in a process of its own; SIGKILL ends it with the block, if it has not ended.
     ``before`` is done to ``agent`` before it runs."""
@@ -231,7 +239,8 @@ def _agent_process(
         "from gpu_runner.config import AgentConfig; from gpu_runner.node import agent_run;"
         f"agent = Agent(AgentConfig(hub_url={config.hub_url!r}, token={config.token!r},"
         f" broker_url={broker_url!r}, device='cpu', scratch=Path({str(config.scratch)!r}),"
-        f" verifier={config.verifier!r}, poll_s={poll_s}),"
+        f" verifier={config.verifier!r}, poll_s={poll_s},"
+        f" workers={workers}),"
         f" 'cpu-interpret'); {before or 'pass'}; agent_run(agent);"
         "sys.exit('torch' in sys.modules or 'kernelhub.core.models' in sys.modules)"
     )

@@ -84,7 +84,7 @@ def test_kernels_get_their_verdicts_and_a_senseless_contract_errors_its_run(
 
 def test_a_verifier_whose_agent_has_gone_ends(task: Task, agent: Agent) -> None:
     assert ended(make.make_run(make.make_kernel(task, GOOD))).status == "finished"
-    verifier = agent._verifier
+    verifier = agent.workers[0]._verifier
     assert verifier is not None
     stdin = verifier._child.stdin
     assert stdin is not None

@@ -399,10 +399,10 @@ def test_serve_judges_jobs_in_order_and_survives_bad_ones(tmp_path: Path) -> Non
     job = {"task": str(TASK), "kernel": kernel, "gates": ["G1"], "measure": False, "seed": 1}
     bad = [{"id": f"bad {n}", **job, **fields} for n, fields in enumerate(BAD_JOBS)]
     answers = serve({"id": "a", **job}, *bad, *BAD_LINES, {"id": "c", **job})
-    assert answers[0]["event"] == "ready"
+    assert [answer["event"] for answer in answers[:2]] == ["health", "ready"]
     last = {answer["id"]: answer["event"] for answer in answers if "id" in answer}
     assert last == {"a": "verdict", "c": "verdict"} | {one["id"]: "error" for one in bad}
-    assert len([one for one in answers if "id" not in one]) == 1 + len(BAD_LINES)
+    assert len([one for one in answers if "id" not in one]) == 2 + len(BAD_LINES)
 
 
 def test_serve_drops_a_cancelled_job(tmp_path: Path) -> None:

@@ -74,6 +74,9 @@ class Sandbox:
         self.description = ""
         self.compiler: Sandbox | None = None
         """Compiles launches for a GPU, where there is none to run them on."""
+        self.heed: Callable[[Reply], bool] = lambda reply: False
+        """Asked about each call that ended badly: True to make it once more, because this machine
+        was to blame. Raises InfrastructureError where it still is."""
         self._gpu = gpu
         self._server: Server | None = None
         self._restarts_left = 1
@@ -241,6 +244,7 @@ class Candidate:
         self._process: _Process | None = None
         self._refused: Reply | None = None
         self._deaths = 0
+        self._overdue = False
         self._twin: Candidate | None = None
         """The same kernel with the compiler, once it was asked for."""
         self._excused: dict[tuple[str, str], bool] = {}
@@ -273,6 +277,9 @@ class Candidate:
             reply = self._call(args, options)
         except ServerGoneError:  # replaced by now, if it could be
             self._forget()
+            reply = self._call(args, options)
+        if reply.kind in _ENDED and self._sandbox.heed(reply):
+            self.restart()
             reply = self._call(args, options)
         return self._excuse(reply, args)
 
@@ -361,6 +368,7 @@ class Candidate:
             wall_s = time.perf_counter() - start
             reply = self._read(answer)
         except DeadlineError:
+            self._overdue = True
             return Reply(ReplyKind.TIMED_OUT, f"no result within {timeout_s:g} s")
         except ProtocolError as error:
             return self._died(error)
@@ -387,6 +395,8 @@ class Candidate:
         if options.timeout_s is not None:
             return options.timeout_s
         compiling = self._sandbox.engine is not Engine.INTERPRETER and process.calls == 0
+        if self._overdue:  # what never ends has had its long first call; others wait for the device
+            return self._limits.call_s
         return max(self._limits.call_s, self._limits.load_s) if compiling else self._limits.call_s
 
     def _concluded(self, reply: Reply) -> Reply:

@@ -128,4 +128,5 @@ class Server:
         for pid in reversed(processes.census(self._process.pid).pids):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):  # a hung device keeps even killed processes
+            self._process.wait(_END_S)

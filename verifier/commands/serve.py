@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import sys
 import threading
@@ -18,8 +19,9 @@ from typing import Any
 from verifier.commands.exit_codes import ExitCode
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import TaskError
+from verifier.health.watch import HUNG, DeviceSickError
 from verifier.pipeline import Cancelled
-from verifier.records import to_json
+from verifier.records import HealthReport, to_json
 from verifier.session import Session, UsageError, job_from_json, printable, progress_line
 from verifier.subject import InfrastructureError
 
@@ -27,6 +29,13 @@ from verifier.subject import InfrastructureError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `serve`."""
     add_device_arguments(parser)
+    parser.add_argument(
+        "--sharers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so many verifiers, this one included, judge on the device (default: 1)",
+    )
 
 
 @dataclass(slots=True)
@@ -64,8 +73,20 @@ def say(document: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _problem(kind: str, message: str, advice: str = "") -> dict[str, str]:
+def _problem(kind: str, message: str, advice: str = "") -> dict[str, Any]:
     return {"kind": kind, "message": message, "advice": advice}
+
+
+def _say_health(report: HealthReport) -> None:
+    say({"event": "health", "payload": to_json(report)})
+
+
+def _hung(report: HealthReport) -> None:
+    """The device does not answer, so the main thread never will: say so and end."""
+    _say_health(report)
+    sys.stderr.write(f"the device is sick: {report.reason}\n")
+    sys.stderr.flush()
+    os._exit(HUNG)
 
 
 def _judge(session: Session, inbox: Inbox, document: Mapping[str, Any]) -> None:
@@ -89,20 +110,33 @@ def _judge(session: Session, inbox: Inbox, document: Mapping[str, Any]) -> None:
     except (TaskError, UsageError) as error:
         say({"id": name, "event": "error", "payload": _problem("task", str(error))})
     except Exception as error:  # noqa: BLE001 - the jobs behind this one must not be lost with it
+        session.watch.suspicion = type(error).__name__
         known = isinstance(error, InfrastructureError)
         message = str(error) if known else f"{type(error).__name__}: {error}"
         problem = _problem("infrastructure", message, "the job may be tried again")
+        if isinstance(error, DeviceSickError):
+            problem["health"] = to_json(error.report)
         say({"id": name, "event": "error", "payload": problem})
     finally:
         inbox.cancelled.discard(name)  # another job may bear the name again
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Serve until stdin ends."""
+    """Serve until stdin ends, or until the device is found sick."""
     inbox = Inbox()
-    with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:
+    with Session(args.device, unsafe=args.unsafe_no_sandbox, sharers=args.sharers) as session:
+        session.watch.hung = _hung
+        if not _fit(session.watch.start()):
+            return ExitCode.INFRASTRUCTURE
         say({"event": "ready", "payload": to_json(session.environment)})
         threading.Thread(target=inbox.read, daemon=True).start()
         while (document := inbox.jobs.get()) is not None:
             _judge(session, inbox, document)
+            if session.watch.suspicion and not _fit(session.watch.examine("after a job")):
+                return ExitCode.INFRASTRUCTURE
     return ExitCode.CLEAN
+
+
+def _fit(report: HealthReport) -> bool:
+    _say_health(report)
+    return not report.sick

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from verifier.health.context import context_demand
 from verifier.subject import ORDINARY, Arg, CallOptions, OutputInfo, Reply, ReplyKind
 from verifier.vast import Vast
 
@@ -76,6 +77,7 @@ class Eager:
             with torch.no_grad(), exact_matmul(self._allow_tf32):
                 outputs = as_tuple(self._reference(*placed))
         except Exception as error:  # noqa: BLE001 - whatever eager raises, it refuses the input
+            context_demand(self._device, error)
             return Reply(ReplyKind.RAISED, f"{type(error).__name__}: {error}")
         reply = Reply(
             ReplyKind.RETURNED,

@@ -8,6 +8,7 @@ app_name = "node"
 
 urlpatterns = [
     path("register/", views.RegisterView.as_view(), name="register"),
+    path("health/", views.HealthView.as_view(), name="health"),
     path("goodbye/", views.GoodbyeView.as_view(), name="goodbye"),
     path("lease/", views.LeaseView.as_view(), name="lease"),
     path("runs/<uuid:run_id>/task/<int:attempt>/", views.TaskView.as_view(), name="task"),

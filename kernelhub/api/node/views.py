@@ -21,7 +21,7 @@ from kernelhub.accounts.authentication import TokenAuthentication, request_node
 from kernelhub.accounts.roles import Scope
 from kernelhub.api.problems import Kind, ProblemError
 from kernelhub.core import events, services
-from kernelhub.core.choices import ErrorKind
+from kernelhub.core.choices import ErrorKind, NodeStatus
 from kernelhub.core.models import Node, Run
 from kernelhub.core.services.lease import HEARTBEAT_S, LEASE_S
 from verifier import records
@@ -95,9 +95,25 @@ class RegisterView(NodeView):
     def post(self, request: Request) -> Response:
         message = self.read(protocol.Registration)
         node = services.node_register(
-            node=self.node(), queue=message.queue, environment=message.environment
+            node=self.node(),
+            queue=message.queue,
+            environment=message.environment,
+            afresh=message.afresh,
         )
-        return answer(protocol.Welcome(node.name, LEASE_S, HEARTBEAT_S))
+        in_service = node.status != NodeStatus.SICK
+        return answer(protocol.Welcome(node.name, LEASE_S, HEARTBEAT_S, in_service))
+
+
+class HealthView(NodeView):
+    def post(self, request: Request) -> Response:
+        """The node leaves service, or asks to return; the answer says where it stands."""
+        notice = self.read(protocol.HealthNotice)
+        if notice.well:
+            node = services.node_well(node=self.node(), report=notice.report)
+        else:
+            node = services.node_sick(node=self.node(), reason=notice.reason, report=notice.report)
+        sick, held = node.status == NodeStatus.SICK, services.node_held(node)
+        return answer(protocol.Standing(not sick, node.retest_asked, held))
 
 
 class GoodbyeView(NodeView):

@@ -21,6 +21,16 @@ class Node(models.Model):
     device_uuid = models.CharField(max_length=80, blank=True)
     environment = models.JSONField(default=dict, blank=True)
     status = models.CharField(max_length=10, choices=NodeStatus.choices, default=NodeStatus.OFFLINE)
+    health = models.JSONField(default=dict, blank=True)
+    """The last report of its verifier on its device (verifier.records.HealthReport)."""
+    health_reason = models.TextField(blank=True)
+    """Why it is out of service; '' while it is not."""
+    health_changed_at = models.DateTimeField(null=True, blank=True)
+    """When it last left or re-entered service."""
+    outages = models.PositiveSmallIntegerField(default=0)
+    """How often it left service within the hour before its last outage, that one included."""
+    retest_asked = models.BooleanField(default=False)
+    """An operator wants the device examined at once, and takes it back if it is found healthy."""
     last_seen_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -28,6 +38,10 @@ class Node(models.Model):
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(status__in=NodeStatus.values), name="node_status"),
+            models.CheckConstraint(
+                condition=~Q(status=NodeStatus.SICK) | ~Q(health_reason=""),
+                name="node_sick_says_why",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -13,11 +13,13 @@ from kernelhub.core.services.errors import (
     TooManyEventsError,
     VerdictMismatchError,
 )
+from kernelhub.core.services.health import node_held, node_retest, node_sick, node_well
 from kernelhub.core.services.kernel import kernel_register, language_of
 from kernelhub.core.services.lease import (
     Lease,
     Receipt,
     node_runs_lose,
+    node_runs_release,
     run_claim,
     run_error,
     run_event_append,
@@ -52,10 +54,15 @@ __all__ = [
     "campaign_launch",
     "kernel_register",
     "language_of",
+    "node_held",
     "node_offline",
     "node_register",
+    "node_retest",
     "node_runs_lose",
+    "node_runs_release",
     "node_seen",
+    "node_sick",
+    "node_well",
     "nodes_mark_silent",
     "run_cancel",
     "run_claim",

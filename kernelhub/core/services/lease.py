@@ -238,6 +238,12 @@ def node_runs_lose(*, node: Node, reason: str) -> list[Run]:
     return [run for run in lost if run is not None]
 
 
+def node_runs_release(*, node: Node, reason: str) -> list[UUID]:
+    """Queues again what the node has leased, without the loss of an attempt."""
+    held = Run.objects.filter(status=RunStatus.RUNNING, node=node).values_list("pk", "attempt")
+    return [pk for pk, attempt in held if run_release(run_id=pk, attempt=attempt, reason=reason)]
+
+
 def _attempt_lose(run: Run, where: Q, kind: ErrorKind, reason: str) -> Run | None:
     """Ends the attempt that ``run`` carries: back to the queue, or errored without a try left."""
     node = run.node.name if run.node else ""

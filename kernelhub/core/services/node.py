@@ -20,19 +20,22 @@ SEEN_STEP_S: Final = 5
 """How coarse ``last_seen_at`` is, so that polling does not write a row each time."""
 
 
-def node_register(*, node: Node, queue: str, environment: records.Environment) -> Node:
+def node_register(
+    *, node: Node, queue: str, environment: records.Environment, afresh: bool = True
+) -> Node:
     """Puts the node online with what its verifier says of the device.
 
-    An agent registers when it starts and then holds no run, so whatever the node had leased is
-    taken back first.
+    An agent that starts (``afresh``) holds no run, so whatever the node had leased is taken back
+    first. A sick node stays sick: only node_well returns it.
     """
-    node_runs_lose(node=node, reason=f"the agent of {node.name} started afresh")
+    if afresh:
+        node_runs_lose(node=node, reason=f"the agent of {node.name} started afresh")
     node.queue = queue
     node.mode = environment.mode.value
     node.device_name = environment.device_name
     node.device_uuid = environment.device_uuid
     node.environment = storable(records.to_json(environment))
-    if node.status != NodeStatus.DRAINING:
+    if node.status not in (NodeStatus.DRAINING, NodeStatus.SICK):
         node.status = NodeStatus.ONLINE
     node.save()
     Node.objects.filter(pk=node.pk).update(last_seen_at=Now())

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET
 
 from kernelhub.core.models import Node
 from kernelhub.core.selectors import fleet, queue_rows
+from kernelhub.core.services import node_held
 from kernelhub.web import selectors
 from kernelhub.web.access import readers_only
 from kernelhub.web.catalogue import DASH, Look
@@ -22,6 +23,7 @@ LOOKS = {
     "online": Look("pass", "✓", "online"),
     "draining": Look("maybe", "?", "draining"),
     "offline": Look("na", DASH, "offline"),
+    "sick": Look("fail", "✕", "out of service"),
 }
 
 
@@ -30,6 +32,8 @@ class NodeRow:
     node: Node
     look: Look
     running: int
+    held: bool
+    """It stays out of service until an operator asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Queue:
 @readers_only
 def fleet_page(request: HttpRequest) -> HttpResponseBase:
     found: Sequence[Any] = fleet()
-    nodes = [NodeRow(node, LOOKS[node.status], node.running) for node in found]
+    nodes = [NodeRow(node, LOOKS[node.status], node.running, node_held(node)) for node in found]
     queues = queue_table()
     context = {"nodes": nodes, "queues": queues, "sentence": sentence(nodes, queues)}
     return render(request, "web/fleet.html", context)
