@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "replay": "re-create a failure from a verdict",
     "fuzz": "draw cases for one kernel from a seed, and replay what failed",
     "calibrate": "sweep tolerances over a corpus: recall and false positives",
+    "retime": "time kernels twice: by how much does the clock differ from itself?",
     "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }

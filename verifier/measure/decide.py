@@ -15,7 +15,7 @@ KEPT_BYTES: Final = 6 << 30
 """Outputs of one run that are kept on the device until one of them is looked at."""
 RING_BYTES: Final = 4 << 30
 SLOTS: Final = 4
-LAUNCH_BOUND: Final = 0.5
+LAUNCH_BOUND: Final = 0.8
 """A call is launch-bound when the device needs less than this share of what the host needs."""
 IN_GRAPH: Final = 20
 REPLAYS: Final = 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -25,7 +26,7 @@ from verifier.measure.device_state import read_state
 from verifier.measure.looks import Looks
 from verifier.measure.roofline import Floor
 from verifier.measure.statistics import grouped_interval, median_interval
-from verifier.measure.subjects import EAGER, KERNEL, Timed
+from verifier.measure.subjects import COMPILE, EAGER, KERNEL, Local, Timed
 from verifier.measure.timings import Sizes, Timing, Timings, Watch
 from verifier.records import CaseRecord, Clock, DeviceMode, DeviceState, Measurement
 from verifier.referee.bench import Bench
@@ -52,7 +53,8 @@ def measure(bench: Bench, kernel: Subject) -> tuple[Measurement, ...]:
     rows: list[Measurement] = []
     for workload in workloads(bench):
         if bench.mode is DeviceMode.CUDA and isinstance(kernel, Candidate):
-            rows += Stage(bench, workload).measure(TimedCandidate(kernel))
+            with suppress(TimingError):  # it passed its gates and then ended on the clock: no time
+                rows += Stage(bench, workload).measure(TimedCandidate(kernel))
         else:
             rows += _wall_rows(bench, workload, kernel)
     return tuple(rows)
@@ -107,26 +109,25 @@ class Stage:
 
     bench: Bench
     workload: Workload
+    baselines: tuple[str, ...] = (EAGER, COMPILE)
 
     @property
     def dtypes(self) -> Mapping[str, str]:
         return {**self.bench.contract.usual_dtypes(), **self.workload.dtypes}
 
     def measure(self, kernel: Timed) -> list[Measurement]:
-        """Rows of the kernel and of every baseline that could be timed; none where the kernel or
-        eager could not."""
+        """Rows of the kernel and of every baseline that could be timed.
+
+        Raises TimingError where the kernel could not, or some subject ended in the middle.
+        """
         # Nobody may know these inputs from the seed of the verdict, which its gates have shown.
         case = CaseRecord("time", self.workload.dims, self.dtypes, "normal", secrets.randbits(62))
         args = self.bench.args(case)
         setup = self._setup(args)
         looks = Looks(self.bench, case, args, setup.fixed)
-        try:
-            ready, notes = self._armed(kernel, args, setup)
-            sizes = self._sizes(args)
-            watch = Watch(ready, sizes, lambda tape: looks.look(kernel, tape), notes)
-            timings = watch.time()
-        except TimingError:
-            return []
+        ready, notes = self._armed(kernel, args, setup)
+        sizes = self._sizes(args)
+        timings = Watch(ready, sizes, lambda tape: looks.look(kernel, tape), notes).time()
         floor = self._floor(args, sizes)
         return make_rows(self.workload.name, timings, floor, self._state(), self.bench.seed)
 
@@ -144,17 +145,23 @@ class Stage:
         self, kernel: Timed, args: Sequence[Arg], setup: Setup
     ) -> tuple[list[Timed], list[str]]:
         """The kernel, the baselines that run, nothing; and why some baseline does not run."""
-        bench, tf32 = self.bench, self.bench.contract.behaviour.allow_tf32
-        eager = subjects.eager(bench.reference, bench.device, allow_tf32=tf32)
-        compiled = subjects.compiled(bench.reference, bench.device, allow_tf32=tf32)
-        nothing = subjects.nothing(self._outputs(args), bench.device)
-        for subject in (kernel, eager, nothing):
-            subject.arm(args, setup)
-        try:
-            compiled.arm(args, setup)
-        except TimingError as error:
-            return [kernel, eager, nothing], [f"no torch.compile baseline: {error}"]
-        return [kernel, eager, compiled, nothing], []
+        ready, notes = [kernel], []
+        kernel.arm(args, setup)
+        for name in self.baselines:
+            baseline = self._baseline(name)
+            try:
+                baseline.arm(args, setup)
+                ready.append(baseline)
+            except TimingError as error:
+                notes.append(f"no baseline {name!r}: {error}")
+        nothing = subjects.nothing(self._outputs(args), self.bench.device)
+        nothing.arm(args, setup)
+        return [*ready, nothing], notes
+
+    def _baseline(self, name: str) -> Local:
+        make = subjects.eager if name == EAGER else subjects.compiled
+        tf32 = self.bench.contract.behaviour.allow_tf32
+        return make(self.bench.reference, self.bench.device, allow_tf32=tf32)
 
     def _placed(self, args: Sequence[Arg]) -> list[Arg]:
         device = self.bench.device
