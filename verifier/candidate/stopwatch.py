@@ -137,6 +137,11 @@ def _raw(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Its values in memory order, whatever the tensor looks like."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
 class _Source:
     """One tensor argument: its values twice in a row, so that each turn of them is one copy."""
 
@@ -229,7 +234,7 @@ class Outputs:
 
     def take_all(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
         """Those of many calls, in few launches."""
-        stacks = [torch.stack([out.detach() for out in outs]) for outs in zip(*calls, strict=True)]
+        stacks = [torch.stack(list(map(_plain, outs))) for outs in zip(*calls, strict=True)]
         self.kept += zip(*(stack.unbind() for stack in stacks), strict=True)
         columns = [self._digests(_raw(stack).view(len(calls), -1)) for stack in stacks]
         self.digests += torch.stack(columns, dim=1).unbind()

@@ -129,6 +129,7 @@ class Stage:
         sizes = self._sizes(args)
         timings = Watch(ready, sizes, lambda tape: looks.look(kernel, tape), notes).time()
         floor = self._floor(args, sizes)
+        torch.cuda.empty_cache()  # the next kernel's process needs it, too
         return make_rows(self.workload.name, timings, floor, self._state(), self.bench.seed)
 
     def _setup(self, args: Sequence[Arg]) -> Setup:

@@ -88,6 +88,7 @@ def eager(reference: Function, device: torch.device, *, allow_tf32: bool) -> Loc
     return Local(EAGER, lambda args: as_tuple(reference(*args)), device, allow_tf32=allow_tf32)
 
 
+_MOST_COMPILATIONS: Final = 256
 _COMPILED: Final[dict[tuple[str, str], Any]] = {}
 """By the reference's module, whose name holds the task's digest: one compilation serves all kernels
 of a task that this process times."""
@@ -97,6 +98,8 @@ def compiled(reference: Function, device: torch.device, *, allow_tf32: bool) -> 
     """What torch.compile makes of the reference; it compiles when it is armed."""
     key = (reference.__module__, reference.__qualname__)
     if key not in _COMPILED:
+        # Each workload is a compilation of its own; beyond this many it would silently be eager.
+        torch._dynamo.config.recompile_limit = _MOST_COMPILATIONS
         _COMPILED[key] = torch.compile(reference, dynamic=False)
     function = _COMPILED[key]
     return Local(COMPILE, lambda args: as_tuple(function(*args)), device, allow_tf32=allow_tf32)

@@ -18,12 +18,10 @@ class Turn:
 
 def turns(subjects: Sequence[str], repeats: int) -> Iterator[Turn]:
     """Short runs of all subjects, then long ones (in every other repeat the other way round); each
-    repeat begins with the next subject, and every other goes backwards."""
+    repeat begins with the next subject."""
     for repeat in range(repeats):
         first = repeat % len(subjects)
         order = [*subjects[first:], *subjects[:first]]
-        if repeat % 2:
-            order.reverse()
         for long in (bool(repeat % 2), not repeat % 2):
             for subject in order:
                 yield Turn(repeat, subject, long)

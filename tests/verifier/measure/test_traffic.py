@@ -51,8 +51,8 @@ def test_what_differs_from_call_to_call_tells_nothing(relu: Bench) -> None:
 
 
 def test_a_workload_reads_its_inputs_and_writes_its_outputs(relu: Bench) -> None:
-    dims = relu.small_dims()
-    work = work_of(relu.contract, torch.relu, drawn(relu, dims), dims, {})
+    dims, dtypes = relu.small_dims(), relu.contract.usual_dtypes()
+    work = work_of(relu.contract, torch.relu, drawn(relu, dims), dims, dtypes)
     nbytes = 4 * relu.elements(dims)
     assert (work.read_bytes, work.written_bytes) == (nbytes, nbytes)
 
