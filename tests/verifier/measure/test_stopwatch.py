@@ -20,7 +20,8 @@ from verifier.candidate.stopwatch import (
 
 CPU = torch.device("cpu")
 KEY = (0x9E3779B97F4A7C15, 12345)
-ARGS = [torch.arange(10.0), 3]
+X = torch.arange(10.0)
+ARGS = [X, 3]
 
 
 class Recorded:
@@ -45,7 +46,7 @@ def armed(call: Any, args: Sequence[Any] = ARGS, setup: Setup | None = None) -> 
 def test_each_call_gets_contents_of_its_own() -> None:
     call = Recorded()
     armed(call).play(Tape((1, 2, 5), KEY))
-    expected = [turned(ARGS[0], shift, 0) for shift in (1, 2, 5)]
+    expected = [turned(X, shift, 0) for shift in (1, 2, 5)]
     assert torch.equal(torch.stack(call.seen[-3:]), torch.stack(expected))
 
 
@@ -67,7 +68,7 @@ def test_in_a_dense_run_no_two_calls_share_an_address() -> None:
 def test_the_outputs_of_any_call_can_be_shown(dense: bool) -> None:
     stopwatch = armed(Recorded())
     stopwatch.play(Tape((1, 2, 5), KEY, dense=dense))
-    assert torch.equal(stopwatch.reveal(1)[0], 2 * turned(ARGS[0], 2, 0))
+    assert torch.equal(stopwatch.reveal(1)[0], 2 * turned(X, 2, 0))
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -98,13 +99,13 @@ def test_what_is_changed_in_place_is_kept_behind_what_is_returned() -> None:
 
     stopwatch = armed(call, setup=Setup(slots=2, in_place=(0,)))
     stopwatch.play(Tape((4, 6), KEY))
-    assert torch.equal(stopwatch.reveal(1)[1], 2 * turned(ARGS[0], 6, 0))
+    assert torch.equal(stopwatch.reveal(1)[1], 2 * turned(X, 6, 0))
 
 
 def test_fixed_arguments_are_never_turned() -> None:
     call = Recorded()
     armed(call, setup=Setup(slots=2, fixed=(0,))).play(Tape((4,), KEY))
-    assert torch.equal(call.seen[-1], ARGS[0])
+    assert torch.equal(call.seen[-1], X)
 
 
 def test_two_arguments_are_not_turned_alike() -> None:
