@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "selfcheck": "the control sweep: eager and torch.compile, submitted as kernels",
     "defend": "the four defences of the verifier's own judgement",
     "health": "examine the device: known answers, memory, what the driver says",
+    "retime": "time kernels twice: by how much does the clock differ from itself?",
     "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }

@@ -76,4 +76,5 @@ def read_environment(mode: DeviceMode, device: torch.device, sandbox: str) -> En
         sandbox=sandbox,
         driver=driver,
         capability=capability,
+        cuda=str(torch.version.cuda or ""),
     )

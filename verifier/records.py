@@ -212,12 +212,40 @@ class LooseResult:
     detail: str = ""
 
 
+class Clock(StrEnum):
+    """What a latency was read from."""
+
+    WALL = "wall"
+    """The referee's clock around whole calls, in the interpreter."""
+    EVENTS = "events"
+    """Device events around each call, agreed to by the referee's clock."""
+    GRAPH = "graph"
+    """The same inside a CUDA graph, because the host is slower than the device (launch-bound)."""
+    REFEREE = "referee"
+    """The referee's clock over unbroken rows of calls, what the host needs included: the events
+    could not be confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """What the device was doing: MHz, degrees Celsius, watts; 0 where its driver does not say."""
+
+    sm_mhz: float = 0.0
+    most_sm_mhz: float = 0.0
+    memory_mhz: float = 0.0
+    temperature_c: float = 0.0
+    power_w: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Median latency of one subject on one workload, with a bootstrap 95% interval over n calls.
 
     ``subject`` is 'kernel', 'eager' or 'compile'. ``speedup`` (eager over this subject) exists
-    only where the correctness gates passed and the device is a real one.
+    only where the correctness gates passed, the device is a real one and the time was believed:
+    ``rejected`` says why it was not. ``latency_ms`` is with a cold L2 cache, ``warm_ms`` with the
+    inputs just written; ``check`` is the arithmetic of the two clocks, ``floor_ms`` the least time
+    that the roofline allows. See docs/timing.md.
     """
 
     workload: str
@@ -228,10 +256,19 @@ class Measurement:
     n: int
     speedup: float | None = None
     note: str = ""
+    clock: Clock = Clock.WALL
+    repeats: int = 1
+    warm_ms: float | None = None
+    floor_ms: float | None = None
+    check: str = ""
+    rejected: str = ""
+    state: DeviceState | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.low_ms <= self.latency_ms <= self.high_ms or self.n < 1:
             raise RecordError(f"{self.workload}/{self.subject}: latency outside its own interval")
+        if self.rejected and self.speedup is not None:
+            raise RecordError(f"{self.workload}/{self.subject}: a rejected time has no speedup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +286,8 @@ class Environment:
     sandbox: str
     driver: str = ""
     capability: str = ""
+    cuda: str = ""
+    """Version of the CUDA that torch was built for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from signal import Signals
 from typing import Any, Final, Self
 
@@ -207,6 +207,15 @@ class _Process:
     calls: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Demanded:
+    """How a request ended, all that the host said, and how long it took by the referee's clock."""
+
+    reply: Reply
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    wall_s: float = 0.0
+
+
 class _Contents:
     """Reads each tensor in the arena once, however many launches show it."""
 
@@ -308,6 +317,50 @@ class Candidate:
         if self._twin is None:
             self._twin = Candidate(compiler, self._source, self._entry, self._convention, self._env)
         return self._twin.call(args, options)
+
+    def demand(
+        self, body: Mapping[str, Any], args: Sequence[Arg] | None = None, *, timeout_s: float
+    ) -> Demanded:
+        """A request of the timing (``verifier.candidate.timed``); ``args`` travel as in a call.
+
+        Raises InfrastructureError only.
+        """
+        process = self._process or self._begin()
+        if process is None:
+            assert self._refused is not None  # noqa: S101 - _begin leaves one or the other
+            return Demanded(self._refused)
+        fds: tuple[int, ...] = ()
+        if args is not None:
+            options = CallOptions(placement=Placement.FRESH)
+            arena, layout = self._place(args, options)
+            arenas.layout_write(arena, layout, args, options.guard)
+            fds = () if process.arena is arena else (arena.fd,)
+            process.arena = arena
+            body = {**_call_body(args, layout, arena, options), **body}
+        return self._demanded(process, dict(body), fds, timeout_s)
+
+    def _demanded(
+        self, process: _Process, body: dict[str, Any], fds: Sequence[int], timeout_s: float
+    ) -> Demanded:
+        start = time.perf_counter()
+        try:
+            answer = self._ask(process, body, fds, timeout_s)
+            wall_s = time.perf_counter() - start
+            reply = Reply(ReplyKind(answer["kind"]), _text(answer.get("detail", "")))
+        except DeadlineError:
+            slow = Reply(ReplyKind.TIMED_OUT, f"no result within {timeout_s:g} s")
+            return Demanded(self._concluded(slow))
+        except ProtocolError as error:
+            return Demanded(self._concluded(self._died(error)))
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            lie = Reply(ReplyKind.CRASHED, f"protocol violation: {error}")
+            return Demanded(self._concluded(lie))
+        return Demanded(self._concluded(reply), answer, wall_s)
+
+    def output(self, claim: Any) -> torch.Tensor:
+        """A private copy of a tensor that an answer names. Raises ValueError, KeyError or TypeError
+        when the claim cannot be true."""
+        return arenas.output_read(self._outputs, claim)
 
     def restart(self) -> None:
         """The next call runs in a fresh process."""

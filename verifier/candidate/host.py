@@ -32,6 +32,7 @@ from verifier.candidate.replies import (
     output_info,
 )
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
+from verifier.candidate.timekeeping import OPS, Timekeeping
 from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import function
 from verifier.subject import Poison, ReplyKind
@@ -124,14 +125,19 @@ class Host:
         self._at_import: list[str] = []
         self._effects_before: dict[str, None] = {}
         self._previous: tuple[torch.Tensor, ...] = ()
+        self._timekeeping: Timekeeping | None = None
 
     def serve(self) -> None:
         while True:
             message = self._channel.receive(fds=True)
-            answer = self._load if message.body["op"] == "load" else self._call
-            reply = self._answered(answer, message)
+            reply = self._answered(self._answerer(message.body["op"]), message)
             _flush()
             self._channel.send({"nonce": message.body["nonce"], **reply})
+
+    def _answerer(self, op: str) -> Callable[[Message], Body]:
+        if op == "load":
+            return self._load
+        return self._time if op in OPS else self._call
 
     def _answered(self, answer: Callable[[Message], Body], message: Message) -> Body:
         """The answer. After a fault of the device even our own copies throw: that is a crash."""
@@ -192,6 +198,23 @@ class Host:
         reply |= {"effects_before": list(self._effects_before), "latency_s": clock.seconds()}
         reply |= {"effects": self._effects(changes)}
         return reply
+
+    def _time(self, message: Message) -> Body:
+        """A request of the timing: no guards, no poison, no stage around the kernel."""
+        body = message.body
+        if message.fds:
+            self._arena_take(message.fds[0], body["arena_bytes"])
+        assert self._arena is not None and self._region is not None  # noqa: S101, PT018 - order
+        if body["op"] == "arm":
+            arguments = self._inputs.stage(self._arena, body, fresh=True)
+            self._timekeeping = Timekeeping(self._device, self._called)
+            return self._timekeeping.arm(arguments, body)
+        assert self._timekeeping is not None  # noqa: S101 - armed first
+        return self._timekeeping.answer(body, self._region)
+
+    def _called(self, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        assert self._entry is not None  # noqa: S101 - protocol order
+        return function.outputs_take(self._entry(*arguments))
 
     def _arena_take(self, fd: int, nbytes: int) -> None:
         """Map a new arena. Earlier ones stay mapped for a while, so that addresses are new ones."""

@@ -36,3 +36,27 @@ def median_interval(samples: Sequence[float], *, seed: int = 0) -> Interval:
     low, high = np.quantile(medians, [0.025, 0.975])
     median = float(np.median(values))
     return Interval(median, min(float(low), median), max(float(high), median), len(values))
+
+
+def grouped_interval(groups: Sequence[Sequence[float]], *, seed: int = 0) -> Interval:
+    """The median over all samples, and its 95% interval when first the repeats and then the calls
+    in each are drawn anew (two-stage bootstrap, Davison and Hinkley 1997, section 3.8): calls of
+    one repeat share its clock rate and temperature, so they are no independent samples.
+
+    Raises ValueError when there is no sample.
+    """
+    arrays = [np.asarray(group, dtype=np.float64) for group in groups if len(group)]
+    if not arrays:
+        raise ValueError("no samples")
+    stream = Stream(seed, "grouped bootstrap")
+    medians = [_redrawn_median(arrays, stream) for _ in range(RESAMPLES)]
+    low, high = np.quantile(medians, [0.025, 0.975])
+    median = float(np.median(np.concatenate(arrays)))
+    count = sum(map(len, arrays))
+    return Interval(median, min(float(low), median), max(float(high), median), count)
+
+
+def _redrawn_median(arrays: Sequence[np.typing.NDArray[np.float64]], stream: Stream) -> float:
+    chosen = [arrays[i] for i in stream.integers(0, len(arrays), len(arrays))]
+    drawn = [group[stream.integers(0, len(group), len(group))] for group in chosen]
+    return float(np.median(np.concatenate(drawn)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from django.db import transaction
@@ -15,6 +16,17 @@ from kernelhub.core.services.errors import BrokenVerdictError, FencedError, Verd
 from kernelhub.core.services.transition import run_transition
 from kernelhub.core.text import storable
 from verifier import records
+
+_MEASUREMENT_COLUMNS: Final = (
+    "workload",
+    "subject",
+    "latency_ms",
+    "low_ms",
+    "high_ms",
+    "n",
+    "speedup",
+    "note",
+)
 
 
 def verdict_breakage(verdict: records.Verdict) -> str:
@@ -131,4 +143,6 @@ def _gate_row(verdict: Verdict, result: records.GateResult) -> GateResult:
 
 
 def _measurement_row(verdict: Verdict, measurement: records.Measurement) -> Measurement:
-    return Measurement(verdict=verdict, **storable(records.to_json(measurement)))
+    """The columns that pages sort and filter by; the verdict's document holds the rest."""
+    document = storable(records.to_json(measurement))
+    return Measurement(verdict=verdict, **{name: document[name] for name in _MEASUREMENT_COLUMNS})
