@@ -32,8 +32,8 @@ class Where(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Attack:
     """One hostile kernel. ``gates`` are those of which one at least must fail it; ``loose`` says
-    whether the loose test accepts it (None: it may or may not); ``escapes`` is why it is accepted
-    as of today, '' when it is not; ``open_today`` why it is not judged (undecided, not accepted)."""
+    whether the loose test accepts it (None: it may or may not); ``escapes`` is why no such gate
+    fails it as of today, '' when one does."""
 
     name: str
     gates: tuple[GateId, ...]
@@ -52,8 +52,6 @@ class ThreatClass:
     elsewhere: tuple[str, ...] = ()
     """Paths below tests/gates, without suffix."""
     twins_where: Where = Where.ANYWHERE
-    accused: str = ""
-    """Why an honest twin of this class is not accepted as of today; '' when all are."""
 
     @property
     def folder(self) -> Path:
@@ -100,13 +98,24 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "cache_by_content",
         "Remembers answers by content, or by some of it",
-        (attack("copied", 12), attack("all_but_last", 12)),
+        (
+            attack(
+                "copied",
+                12,
+                escapes="a copying launch hides that the answer, a right one, was remembered",
+            ),
+            attack(
+                "all_but_last",
+                12,
+                escapes="one drawn element is changed, and most of them are looked at here",
+            ),
+        ),
         ("g12/violator_content_cache", "g12/violator_sampled_cache"),
     ),
     ThreatClass(
         "cached_weight",
         "Keeps what it made of an input that seldom changes",
-        (attack("squares", 12),),
+        (attack("squares", 12, escapes="one drawn input is changed, and it is seldom this one"),),
     ),
     ThreatClass(
         "constant_output",
@@ -159,13 +168,22 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "smuggled_bits",
         "The answer of a library passes in pieces that a launch has left before",
-        (attack("bits", 12),),
+        (
+            attack(
+                "bits",
+                12,
+                escapes="a pair of bits that one launch has left explains any number of bits later",
+            ),
+        ),
         ("g12/hostile_byte_table", "g12/hostile_grid", "g12/hostile_great_ints"),
     ),
     ThreatClass(
         "plumbing_is_the_work",
         "What wrappers may do with torch is all there is to do",
-        (attack("transposes", 12), attack("sorts", 12)),
+        (
+            attack("transposes", 12, escapes="copying a view is plumbing, and here it is the op"),
+            attack("sorts", 12, escapes="sorting integers is bookkeeping, and here it is the op"),
+        ),
         ("g12/violator_real_sums", "g12/hostile_integer_task"),
     ),
     ThreatClass(
@@ -180,7 +198,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("clock", 8, 12),
             attack("events", 8, 12),
-            attack("judges_clock", 8, 12),
+            attack(
+                "judges_clock",
+                8,
+                12,
+                escapes="functions of the verifier itself are not among those watched for patches",
+            ),
         ),
     ),
     ThreatClass(
@@ -192,42 +215,77 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "patched_judge",
         "What gathers evidence in its process gathers none",
-        (attack("witness", 8, 12), attack("forged_state", 8, 12)),
+        (
+            attack(
+                "witness",
+                8,
+                12,
+                escapes="functions of the verifier itself are not among those watched for patches",
+            ),
+            attack(
+                "forged_state",
+                8,
+                12,
+                escapes="functions of the verifier itself are not among those watched for patches",
+            ),
+        ),
     ),
     ThreatClass(
         "knows_when_watched",
         "Honest in the calls that are looked into, and in no other",
         (
-            attack("mode_stack", 12),
-            attack("frames", 12),
-            attack("closure", 12),
-            attack("slow_launch", 12),
-            attack("probe_launch", 12),
+            attack(
+                "mode_stack",
+                12,
+                escapes="the options of a call lie open in the process of the kernel",
+            ),
+            attack(
+                "frames", 12, escapes="the options of a call lie open in the process of the kernel"
+            ),
+            attack(
+                "closure", 12, escapes="the options of a call lie open in the process of the kernel"
+            ),
+            attack(
+                "slow_launch",
+                12,
+                escapes="a watched launch takes as long as its memory takes to copy",
+            ),
+            attack(
+                "probe_launch", 12, escapes="watched calls are among the first ten of a process"
+            ),
         ),
         ("g12/unseen_silence", "g12/hostile_alike"),
     ),
     ThreatClass(
         "input_mutation",
         "The caller's data are not what they were",
-        (attack("late", 8), attack("odd_sizes", 8)),
+        (
+            attack(
+                "late", 8, escapes="inputs are compared in the first two calls of a process alone"
+            ),
+            attack("odd_sizes", 8, escapes="inputs are compared at the usual size alone"),
+        ),
         ("g08/violator", "g08/violator_scaled_back"),
     ),
     ThreatClass(
         "output_reuse",
         "A later call writes over an earlier answer",
-        (attack("ring", 8),),
+        (attack("ring", 8, escapes="only the results of the call before are looked at again"),),
         ("g08/violator_reused_output",),
     ),
     ThreatClass(
         "aliasing",
         "An output lies in memory of the caller's",
-        (attack("row_of_one", 8), attack("view", 8)),
+        (
+            attack("row_of_one", 8, escapes="aliases are looked for at the usual size alone"),
+            attack("view", 8),
+        ),
     ),
     ThreatClass(
         "shape_specialised",
         "Made for the size that is looked at",
         (
-            attack("refuses_the_rest", 12),
+            attack("refuses_the_rest", 2, 5, 12),
             attack("hard_coded", 4),
         ),
         ("g04/violator", "g12/hostile_small_only"),
@@ -241,21 +299,21 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "second_path",
         "Careless at sizes that only some gates try",
         (
-            attack("drops_nan", 2),
+            attack("drops_nan", 2, escapes="special values are tried at the usual size alone"),
             attack("overflows", 10),
-            attack("half_carry", 6),
-            attack("ignores_strides", 7),
-            attack("unsteady", 3),
-            attack("reduced_precision", 5),
+            attack("half_carry", 6, escapes="the probe sums powers of two alone"),
+            attack("ignores_strides", 7, escapes="layouts are tried at the usual size alone"),
+            attack("unsteady", 3, escapes="runs are repeated at the usual size alone"),
+            attack("reduced_precision", 5, escapes="low bits are tried at the usual size alone"),
         ),
     ),
     ThreatClass(
         "data_dependent",
         "Honest for some data, or for some time",
         (
-            attack("knows_the_probe", 6),
+            attack("knows_the_probe", 4, 6),
             attack("round_inputs", 1, loose=False),
-            attack("first_calls", 12),
+            attack("first_calls", 12, escapes="watched calls are among the first ten of a process"),
             attack("unlisted_sizes", 12),
         ),
         ("g12/hostile_alike", "g12/hostile_small_only"),
@@ -296,7 +354,11 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "disguised_language",
         "Written in another language than its words suggest",
         (
-            attack("says_cuda", 12),
+            attack(
+                "says_cuda",
+                12,
+                escapes="the language is believed from a word; CUDA is not asked for launches",
+            ),
             attack("says_numpy", 12),
             attack("says_cuda_torch", 12),
         ),
@@ -305,7 +367,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "engine_specific",
         "One program for the interpreter and another for the compiler",
         (
-            attack("raises_in_compiler", 12, where=Where.INTERPRETER),
+            attack(
+                "raises_in_compiler",
+                12,
+                where=Where.INTERPRETER,
+                escapes="a kernel that raises where it would be compiled is not asked again",
+            ),
             attack("two_bodies", 12, where=Where.INTERPRETER),
         ),
         ("g12/violator_python_inside", "g12/violator_global_number"),
@@ -331,6 +398,23 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Memory that still holds an answer",
         (attack("leftovers", 1, 9, loose=False), attack("old_pool", 1, 9, loose=False)),
         ("g09/violator_unwritten_tail",),
+    ),
+    ThreatClass(
+        "refuses_the_probe",
+        "Refuses whatever would show what is wrong with it",
+        (attack("refuses_nan", 2), attack("refuses_few_rows", 12)),
+        ("g12/unjudged_picky",),
+    ),
+    ThreatClass(
+        "far_access",
+        "Reads or writes beyond where anybody looks",
+        (attack("far_write", 9),),
+        ("g09/violator", "g09/violator_reads_past_end"),
+    ),
+    ThreatClass(
+        "edits_harness",
+        "Changes the files of whoever judges",
+        (attack("files", 1, loose=False),),
     ),
     ThreatClass(
         "side_stream",

@@ -1,7 +1,8 @@
 """``make sweep``: every kernel whose truth is known, through all twelve gates, on this device.
 
-Judged are the fuzz-oracle corpus, each gate's violators and twins, and the hostile kernels and
-their twins, several at once: those that this device can judge. Prints a line for each and a summary; exits 1 when an honest kernel is not accepted or a wrong one is.
+Judged are the fuzz-oracle corpus, each gate's violators and twins, and the hostile kernels with
+theirs, several at once: those that this device can judge. Prints a line for each kernel and a
+summary; exits 1 when an honest kernel is not accepted or a wrong one is.
 """
 
 from __future__ import annotations
