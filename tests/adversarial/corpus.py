@@ -178,6 +178,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         ("g12/hostile_byte_table", "g12/hostile_grid", "g12/hostile_great_ints"),
     ),
     ThreatClass(
+        "smuggled_address",
+        "A launch is led to an answer that lies where nobody looks",
+        (attack("frozen", 12), attack("three_parts", 12)),
+        ("g12/hostile_address", "g12/hostile_halved_address", "g12/hostile_neighbour"),
+    ),
+    ThreatClass(
         "plumbing_is_the_work",
         "What wrappers may do with torch is all there is to do",
         (
