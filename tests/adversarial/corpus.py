@@ -320,7 +320,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
             attack("knows_the_probe", 4, 6),
             attack("round_inputs", 1, loose=False),
             attack("first_calls", 12, escapes="watched calls are among the first ten of a process"),
-            attack("unlisted_sizes", 12),
+            attack("unlisted_sizes", 12, escapes="watched are calls at sizes that contracts name"),
         ),
         ("g12/hostile_alike", "g12/hostile_small_only"),
     ),
@@ -341,7 +341,13 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("channel", 1, loose=False),
             attack("exit", 1, loose=False),
-            attack("lazy_sign", 1, 7, 12),
+            attack(
+                "lazy_sign",
+                1,
+                7,
+                12,
+                escapes="signs that are still to be applied are applied by the host",
+            ),
             attack("subclass", 1, 12, loose=False),
         ),
         ("g12/hostile_subclass",),
@@ -365,7 +371,11 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
                 12,
                 escapes="the language is believed from a word; CUDA is not asked for launches",
             ),
-            attack("says_numpy", 12),
+            attack(
+                "says_numpy",
+                12,
+                escapes="no launch is asked of what imports numpy, and its torch is unseen",
+            ),
             attack("says_cuda_torch", 12),
         ),
     ),
@@ -379,7 +389,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
                 where=Where.INTERPRETER,
                 escapes="a kernel that raises where it would be compiled is not asked again",
             ),
-            attack("two_bodies", 12, where=Where.INTERPRETER),
+            attack(
+                "two_bodies",
+                12,
+                where=Where.INTERPRETER,
+                escapes="the compiler is not asked about the code that ran",
+            ),
         ),
         ("g12/violator_python_inside", "g12/violator_global_number"),
     ),
@@ -391,13 +406,20 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "skips_when_timed",
         "Stops working after warm-up",
-        (attack("new_addresses", 12),),
+        (attack("new_addresses", 12, escapes="outputs of timed calls are not compared"),),
         ("g12/violator_tires",),
     ),
     ThreatClass(
         "tuner_cheats",
         "A configuration that is fast, for it leaves work out",
-        (attack("fast_configuration", 1, 3),),
+        (
+            attack(
+                "fast_configuration",
+                1,
+                3,
+                escapes="the first configuration alone runs in the interpreter",
+            ),
+        ),
     ),
     ThreatClass(
         "freed_memory",
@@ -408,13 +430,20 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "refuses_the_probe",
         "Refuses whatever would show what is wrong with it",
-        (attack("refuses_nan", 2), attack("refuses_few_rows", 12)),
+        (
+            attack("refuses_nan", 2),
+            attack(
+                "refuses_few_rows",
+                12,
+                escapes="where it is traced it may refuse, and then nothing is asked",
+            ),
+        ),
         ("g12/unjudged_picky",),
     ),
     ThreatClass(
         "far_access",
         "Reads or writes beyond where anybody looks",
-        (attack("far_write", 9),),
+        (attack("far_write", 9, escapes="guard zones are 256 bytes wide"),),
         ("g09/violator", "g09/violator_reads_past_end"),
     ),
     ThreatClass(
