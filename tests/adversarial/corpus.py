@@ -180,7 +180,14 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "smuggled_address",
         "A launch is led to an answer that lies where nobody looks",
-        (attack("frozen", 12), attack("three_parts", 12)),
+        (
+            attack("frozen", 12),
+            attack(
+                "three_parts",
+                12,
+                escapes="an address in pieces leaves the gate open, which rejects nothing",
+            ),
+        ),
         ("g12/hostile_address", "g12/hostile_halved_address", "g12/hostile_neighbour"),
     ),
     ThreatClass(
