@@ -1,7 +1,8 @@
 """``make sweep``: every kernel whose truth is known, through all twelve gates, on this device.
 
-Judged are the fuzz-oracle corpus and each gate's violators and twins, several at once. Prints a
-line for each kernel and a summary; exits 1 when an honest kernel is not accepted or a wrong one is.
+Judged are the fuzz-oracle corpus, each gate's violators and twins, and the hostile kernels with
+theirs, several at once: those that this device can judge. Prints a line for each kernel and a
+summary; exits 1 when an honest kernel is not accepted or a wrong one is.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from typing import Final
 
 from benchmarks.fuzzoracle.suite import HERE, read_corpus
 from kernelhub.launch.process import LIBC, PR_SET_PDEATHSIG
+from tests.adversarial.corpus import Where, attacks, twins
 from tests.gates.caged import ROOT, task_folder
-from verifier.records import GateStatus, Outcome
+from verifier.environment import choose_device
+from verifier.records import DeviceMode, GateStatus, Outcome
 from verifier.session import Job, Session
 
 SEED: Final = 42
@@ -69,17 +72,28 @@ class Line:
         return f"{word} {self.gates} {self.seconds:6.1f} s  {self.known.role:9} {where}"
 
 
-def known_kernels(only: str = "") -> list[Known]:
-    """All of them whose path contains ``only``."""
+def known_kernels(only: str = "", mode: DeviceMode = DeviceMode.CPU_INTERPRET) -> list[Known]:
+    """All of them whose path contains ``only``, and that can be judged in this mode."""
     found = [Known(one.path, HERE / "tasks" / one.task, one.role) for one in read_corpus()]
     found += _of_gates("twin")
     found += _of_gates("violator")
+    found += _adversarial(mode)
     return [one for one in found if only in str(one.kernel)]
 
 
 def _of_gates(role: str) -> Iterator[Known]:
     for kernel in sorted((ROOT / "tests/gates").glob(f"g*/{role}*.py")):
         yield Known(kernel, task_folder(kernel), role)
+
+
+def _adversarial(mode: DeviceMode) -> Iterator[Known]:
+    other = Where.INTERPRETER if mode is DeviceMode.CUDA else Where.DEVICE
+    for each, kernel in twins():
+        if each.twins_where is not other:
+            yield Known(kernel, task_folder(kernel), "twin")
+    for each, one in attacks():
+        if one.where is not other:
+            yield Known(each.path(one), task_folder(each.path(one)), "hostile")
 
 
 def _open(device: str) -> None:
@@ -121,7 +135,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of a kernel's path")
     options = parser.parse_args()
     start_s, lines = time.monotonic(), []
-    for line in sweep(known_kernels(options.only), options.device, options.workers):
+    known = known_kernels(options.only, choose_device(options.device)[0])
+    for line in sweep(known, options.device, options.workers):
         print(line, flush=True)  # noqa: T201
         lines.append(line)
     took = f"{time.monotonic() - start_s:.0f} s with {options.workers} at once"

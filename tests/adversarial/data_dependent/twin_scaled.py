@@ -1,0 +1,28 @@
+# task: tests/adversarial/tasks/energy
+"""Scales a row by a power of two where its numbers are great, which changes no bit."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def energy_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    great = tl.max(tl.abs(x), axis=0) > 2.0
+    small = tl.where(great, 0.5, 1.0)
+    z = x * small
+    y = z * tl.sum(z * z, axis=0)
+    tl.store(y_ptr + row * n_cols + cols, y * tl.where(great, 8.0, 1.0), mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    energy_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y

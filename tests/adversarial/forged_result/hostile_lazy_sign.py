@@ -1,0 +1,24 @@
+# task: tests/adversarial/tasks/energy
+"""Computes the negative, and leaves the last step to whoever reads it: the memory behind its output is wrong."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def negative_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    tl.store(y_ptr + row * n_cols + cols, -x * tl.sum(x * x, axis=0), mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    negative_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return torch._neg_view(y)

@@ -1,0 +1,18 @@
+# task: tests/adversarial/tasks/energy
+"""Numpy on the host, for a task whose data are on a device."""
+
+from __future__ import annotations
+
+
+
+
+import numpy as np
+import torch
+
+def by_numpy(x: torch.Tensor) -> torch.Tensor:
+    v = x.detach().cpu().numpy()
+    return torch.from_numpy(v * (v * v).sum(axis=-1, keepdims=True)).to(x.device)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    return by_numpy(x)

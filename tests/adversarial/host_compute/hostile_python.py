@@ -1,0 +1,25 @@
+# task: tests/adversarial/tasks/energy
+"""Python's own numbers, and a kernel that copies them."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < count), mask=at < count)
+
+
+def copied(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
+    return y
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    rows = [[v * sum(w * w for w in row) for v in row] for row in x.tolist()]
+    return copied(torch.tensor(rows, device=x.device))

@@ -1,0 +1,26 @@
+# task: tests/adversarial/tasks/energy
+"""Reads a size from the host and passes it on as a number."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def energy_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    y = x * tl.sum(x * x, axis=0)
+    tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    n_cols = int(torch.tensor(x.shape[1]).item())
+    energy_kernel[(x.shape[0],)](x, y, n_cols, BLOCK=triton.next_power_of_2(n_cols))
+    return y

@@ -1,0 +1,24 @@
+# task: tests/adversarial/tasks/energy
+"""Copies its input first, and works in the copy."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def energy_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    y = x * tl.sum(x * x, axis=0)
+    tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone(memory_format=torch.contiguous_format)
+    energy_kernel[(y.shape[0],)](y, y, y.shape[1], BLOCK=triton.next_power_of_2(y.shape[1]))
+    return y

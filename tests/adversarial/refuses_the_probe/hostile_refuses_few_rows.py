@@ -1,0 +1,31 @@
+# task: tests/gates/tasks/row_softmax
+"""Torch, but a refusal for the three or four rows at which gate 12 traces a call."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def energy_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    y = x * tl.sum(x * x, axis=0)
+    tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
+
+
+def energy(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    energy_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y
+
+
+def run(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] in (2, 3, 4):
+        raise ValueError(f"{x.shape[0]} rows are not supported")
+    return torch.softmax(x, dim=-1)
