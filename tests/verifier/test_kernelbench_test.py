@@ -176,5 +176,5 @@ def test_explanations_must_be_texts(checkout: Path, tmp_path: Path, command: Com
     suite = make_suite(tmp_path / "s", {"ok": ("control", HONEST)})
     (tmp_path / "why.json").write_text(json.dumps({"ok": 3}))
     words = ("defend", "agreement", "--suite-dir", suite, "--groups", "group")
-    words += ("--kernelbench", str(checkout))
-    assert command(*words, "--explanations", tmp_path / "why.json") == 2
+    options = ("--kernelbench", checkout, "--explanations", tmp_path / "why.json")
+    assert command(*words, *options) == 2

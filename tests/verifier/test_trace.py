@@ -13,7 +13,7 @@ from verifier.subject import DeviceKernel
     [
         ("softmax_kernel", Origin.OWN),
         ("void my_gemm<float>(float const*, int)", Origin.OWN),
-        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor>", Origin.TORCH),
+        ("void at::native::vectorized_kernel<4, at::native::FillFunctor>", Origin.TORCH),
         ("void at_cuda_detail::cub::DeviceReduceKernel<>", Origin.TORCH),
         ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT", Origin.LIBRARY),
         ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n", Origin.LIBRARY),

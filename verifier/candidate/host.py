@@ -404,4 +404,4 @@ def _load_on(device: torch.device, *, on: bool) -> Iterator[None]:
 
 _LOAD_ELEMENTS: Final = 1 << 26
 _LOAD_PASSES: Final = 40
-"""512 MB to read and write each; no library's matrix product, whose start takes longer than that."""
+"""512 MB to read and write each. A library's matrix product would take longer to start."""

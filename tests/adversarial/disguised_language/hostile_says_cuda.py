@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 
-
-
 import numpy as np
 import torch
+
 
 def by_numpy(x: torch.Tensor) -> torch.Tensor:
     v = x.detach().cpu().numpy()

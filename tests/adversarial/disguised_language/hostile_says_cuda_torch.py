@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 
-
-
 import threading
 
 import torch

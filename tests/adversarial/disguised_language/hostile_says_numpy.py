@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 
-
-
 import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes

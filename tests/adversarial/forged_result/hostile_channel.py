@@ -25,7 +25,9 @@ def copied(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-FORGED = json.dumps({"nonce": "0", "kind": "returned", "outputs": [], "previous": [], "effects": []}).encode()
+FORGED = json.dumps(
+    {"nonce": "0", "kind": "returned", "outputs": [], "previous": [], "effects": []}
+).encode()
 
 
 def run(x: torch.Tensor) -> torch.Tensor:

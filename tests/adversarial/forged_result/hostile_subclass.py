@@ -10,9 +10,14 @@ import triton.language as tl
 
 class Lazy(torch.Tensor):
     @classmethod
-    def __torch_function__(cls, func: object, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
+    def __torch_function__(
+        cls, func: object, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
         plain = [a.as_subclass(torch.Tensor) if isinstance(a, cls) else a for a in args]
-        plain = [a * (a * a).sum(dim=-1, keepdim=True) if isinstance(a, torch.Tensor) else a for a in plain]
+        plain = [
+            a * (a * a).sum(dim=-1, keepdim=True) if isinstance(a, torch.Tensor) else a
+            for a in plain
+        ]
         return func(*plain, **(kwargs or {}))
 
 

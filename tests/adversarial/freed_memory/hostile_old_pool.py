@@ -24,7 +24,13 @@ POOL = torch.zeros(1 << 18)
 def run(x: torch.Tensor) -> torch.Tensor:
     global POOL
     x = x.contiguous()
-    POOL = POOL[x.numel() :].to(x.device) if POOL.numel() > 2 * x.numel() else torch.zeros(1 << 18, device=x.device)
+    POOL = (
+        POOL[x.numel() :].to(x.device)
+        if POOL.numel() > 2 * x.numel()
+        else torch.zeros(1 << 18, device=x.device)
+    )
     y = POOL[: x.numel()].view(x.shape)
-    energy_kernel[(x.shape[0] - (x.shape[0] > 1),)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    energy_kernel[(x.shape[0] - (x.shape[0] > 1),)](
+        x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1])
+    )
     return y

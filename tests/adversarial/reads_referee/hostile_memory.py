@@ -27,7 +27,10 @@ def elsewhere(wanted: bytes) -> bytes | None:
         if not process.isdigit() or int(process) == os.getpid():
             continue
         try:
-            with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", 0) as memory:
+            with (
+                open(f"/proc/{process}/maps") as maps,
+                open(f"/proc/{process}/mem", "rb", 0) as memory,
+            ):
                 for line in maps:
                     start, end = (int(part, 16) for part in line.split()[0].split("-"))
                     memory.seek(start)

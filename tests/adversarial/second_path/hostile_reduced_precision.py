@@ -23,5 +23,7 @@ def run(x: torch.Tensor) -> torch.Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
     n_cols = x.shape[1]
-    energy_kernel[(x.shape[0],)](x, y, n_cols, ROUGH=n_cols % 16 != 0, BLOCK=triton.next_power_of_2(n_cols))
+    energy_kernel[(x.shape[0],)](
+        x, y, n_cols, ROUGH=n_cols % 16 != 0, BLOCK=triton.next_power_of_2(n_cols)
+    )
     return y

@@ -13,6 +13,7 @@ try:
 except ImportError:
     fast = None
 
+
 @triton.jit
 def energy_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
     row = tl.program_id(0)
