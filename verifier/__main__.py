@@ -8,6 +8,9 @@ import os
 import sys
 from typing import Final
 
+MODULES: Final = {"import": "importing", "export": "exporting"}
+"""Commands whose name no module can have, or should."""
+
 COMMANDS: Final = {
     "verify": "judge one kernel",
     "gates": "list the twelve gates",
@@ -15,6 +18,8 @@ COMMANDS: Final = {
     "fuzz": "draw cases for one kernel from a seed, and replay what failed",
     "calibrate": "sweep tolerances over a corpus: recall and false positives",
     "schema": "print the JSON Schema of task.json",
+    "import": "make task folders of other benchmarks' tasks",
+    "export": "write a verdict in another benchmark's form",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }
 
@@ -26,7 +31,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text)
         if name == command:
-            module = importlib.import_module(f"verifier.commands.{name}")
+            module = importlib.import_module(f"verifier.commands.{MODULES.get(name, name)}")
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     return parser

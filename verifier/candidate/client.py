@@ -36,6 +36,7 @@ from verifier.candidate.limits import MIB, Limits
 from verifier.candidate.log import LogPipe
 from verifier.candidate.outer import Plan
 from verifier.candidate.server import Server, ServerGoneError
+from verifier.conventions.names import CONVENTIONS
 from verifier.records import DeviceMode
 from verifier.subject import (
     Arg,
@@ -142,12 +143,14 @@ class Sandbox:
         source: bytes,
         entry: str,
         convention: str = "function",
+        details: Mapping[str, Any] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Candidate:
         """A kernel that will be imported, in a process of its own, when it is first called."""
-        if convention != "function":
+        if convention not in CONVENTIONS:
             raise InfrastructureError(f"no convention '{convention}'")
-        return Candidate(self, source, entry, convention, dict(env or {}))
+        how = {"entry": entry, "convention": convention, "details": dict(details or {})}
+        return Candidate(self, source, {**how, "env": dict(env or {})})
 
     @contextmanager
     def server_borrow(self) -> Iterator[Server]:
@@ -224,15 +227,12 @@ class _ViolationError(Exception):
 class Candidate:
     """One kernel behind the Subject protocol."""
 
-    def __init__(
-        self, sandbox: Sandbox, source: bytes, entry: str, convention: str, env: dict[str, str]
-    ) -> None:
+    def __init__(self, sandbox: Sandbox, source: bytes, how: dict[str, Any]) -> None:
         self._sandbox = sandbox
         self._limits = sandbox.limits
         self._source = source
-        self._entry = entry
-        self._convention = convention
-        self._env = env
+        self._how = how
+        """What the host is told of the call: entry, convention, details, env."""
         self._log = LogPipe(self._limits.log_bytes)
         self._outputs = Arena(2 * self._limits.output_bytes)
         self._arena: Arena | None = None
@@ -294,7 +294,7 @@ class Candidate:
         if compiler is None:
             return Reply(ReplyKind.UNSUPPORTED, "there is no compiler beside this sandbox")
         if self._twin is None:
-            self._twin = Candidate(compiler, self._source, self._entry, self._convention, self._env)
+            self._twin = Candidate(compiler, self._source, self._how)
         return self._twin.call(args, options)
 
     def restart(self) -> None:
@@ -509,9 +509,7 @@ class Candidate:
     def _load(self, process: _Process) -> Reply:
         body = {
             "op": "load",
-            "entry": self._entry,
-            "convention": self._convention,
-            "env": self._env,
+            **self._how,
             "source_bytes": len(self._source),
             "output_arena_bytes": self._outputs.nbytes,
         }

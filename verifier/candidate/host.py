@@ -33,10 +33,16 @@ from verifier.candidate.replies import (
 )
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Launch, Witness, triton_remember
-from verifier.conventions import function
+from verifier.conventions import cuda, function, kernelbench
+from verifier.conventions.calling import Convention, Setup
 from verifier.subject import Poison, ReplyKind
 
 Body = dict[str, Any]
+_CONVENTIONS: Final[Mapping[str, Convention]] = {
+    "function": function,
+    "kernelbench": kernelbench,
+    "cuda": cuda,
+}
 _LAUNCHES: Final = Launches()
 _PATCHES: list[effects.Patches] = []
 _ENVIRONMENT: Final = {
@@ -146,7 +152,8 @@ class Host:
         body, (source_fd, output_fd) = message.body, message.fds
         region = map_bytes(output_fd, body["output_arena_bytes"])
         self._region = OutputRegion(region, int(self._limits["output_bytes"]))
-        path = self._scratch / "kernel.py"
+        convention = _CONVENTIONS[body["convention"]]
+        path = self._scratch / convention.FILE
         path.write_bytes(_read_all(source_fd, body["source_bytes"]))
         os.close(output_fd)
         os.environ.update(body["env"])
@@ -154,7 +161,8 @@ class Host:
             _device_start()
         self._state = effects.state_take()
         try:
-            self._entry = function.entry_find(function.module_load(path), body["entry"])
+            setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
+            self._entry = convention.load(path, setup)
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             return _failure(error, loading=True)
         self._at_import = self._state_advance()
