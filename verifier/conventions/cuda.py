@@ -29,11 +29,13 @@ C_TYPES: Final = {
     "int64": "long long", "int32": "int", "int16": "short", "int8": "signed char",
     "uint8": "unsigned char", "bool": "bool",
 }  # fmt: skip
-"""What a dtype variable of the contract is defined as."""
+"""What a dtype variable of the contract is an alias of; no macro, which would break headers."""
 _NEEDS: Final = {
     "float16": "cuda_fp16.h", "bfloat16": "cuda_bf16.h",
     "float8_e4m3fn": "cuda_fp8.h", "float8_e5m2": "cuda_fp8.h",
 }  # fmt: skip
+
+_POINTER_NBYTES: Final = 8
 
 Dtypes = dict[str, str]
 Values = dict[str, Any]
@@ -80,15 +82,30 @@ class _Program:
 
     def _compile(self, dtypes: Dtypes) -> nvrtc.Compiled:
         includes = sorted({_NEEDS[name] for name in dtypes.values() if name in _NEEDS})
-        text = "".join(f"#include <{name}>\n" for name in includes) + "#line 1\n" + self._source
-        defines = [f"{name}={C_TYPES[dtype]}" for name, dtype in dtypes.items()]
+        lines = [nvrtc.PRELUDE, *(f"#include <{name}>" for name in includes)]
+        lines += [f"using {name} = {C_TYPES[dtype]};" for name, dtype in dtypes.items()]
+        text = "\n".join([*lines, "#line 1", self._source])
         kernels = list(dict.fromkeys(line.kernel for line in self._header.launches))
-        done = nvrtc.compile_source(text, kernels, self._arch(), defines)
+        done = nvrtc.compile_source(text, kernels, self._arch(), quoted=self._source)
         for line in self._header.launches:
             taken, given = len(done.parameters[line.kernel]), len(line.args)
             if taken != given:
                 raise EntryError(f"'{line.kernel}' takes {taken} parameters, @launch gives {given}")
+            self._check_kinds(line, done.parameters[line.kernel])
         return done
+
+    def _check_kinds(self, line: LaunchLine, parameters: Sequence[nvrtc.Parameter]) -> None:
+        """EntryError for a tensor where a number is taken, or the other way round, if PTX shows."""
+        for arg, parameter in zip(line.args, parameters, strict=True):
+            if parameter.kind == "struct":
+                raise EntryError(f"'{line.kernel}' takes '{arg}' by value as a struct")
+            if arg in self._tensors and parameter.nbytes != _POINTER_NBYTES:
+                raise EntryError(f"'{line.kernel}' takes '{arg}' as a {parameter.kind}: no pointer")
+
+    @property
+    def _tensors(self) -> set[str]:
+        items = (*self._signature["inputs"], *self._signature["outputs"])
+        return {item["name"] for item in items} | {temp.name for temp in self._header.temps}
 
     def _arch(self) -> str:
         if self._setup.device.type != "cuda":
@@ -206,7 +223,7 @@ def _check_names(header: Header, signature: Mapping[str, Any]) -> None:
     for line in header.launches:
         for arg in line.args:
             if arg not in values:
-                _known(arg, sizes)
+                _known(arg, sizes, [*values, *sizes])
 
 
 def _expressions(header: Header) -> Iterator[Expression]:
@@ -216,13 +233,15 @@ def _expressions(header: Header) -> Iterator[Expression]:
         yield from temp.shape
 
 
-def _known(expression: Expression, sizes: Mapping[str, int]) -> None:
+def _known(
+    expression: Expression, sizes: Mapping[str, int], offered: Sequence[str] | None = None
+) -> None:
     try:
         evaluate(expression, sizes)
     except ExpressionError as error:
         if "unknown dim" in str(error) or "not allowed" in str(error):
-            known = ", ".join(sorted(sizes)) or "none"
-            raise EntryError(f"{error} in the launch; sizes are: {known}") from None
+            known = ", ".join(sizes if offered is None else offered) or "nothing"
+            raise EntryError(f"'{expression}' in @launch: this task has {known}") from None
 
 
 def _three(sizes: Sequence[Expression], names: Mapping[str, int]) -> Grid:

@@ -18,9 +18,19 @@ from typing import Any, Final
 
 from verifier.conventions.errors import CompileError, UnsupportedError
 
+SOURCE_NAME: Final = "kernel.cu"
+PRELUDE: Final = """\
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+"""
+"""What nvcc's implicit headers define and NVRTC's do not."""
+_NAME_MAP: Final = "__nv_name_map"  # where NVRTC says that it looked for the kernels' names
 LOG_CHARS: Final = 20_000
+_COMPILATION: Final = 6  # NVRTC_ERROR_COMPILATION: the source is to blame, and nothing else is
 _VERSIONS: Final = (13, 12)
-_ERROR: Final = re.compile(r"^(?:\S*?)\((\d+)\): (?:catastrophic )?error(?: #\S+)?: (.*)$", re.MULTILINE)
+_ERROR: Final = re.compile(
+    r"^(\S*?)\((\d+)\): (?:catastrophic )?error(?: #\S+)?: (.*)$", re.MULTILINE
+)
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)\s*(?:\((.*?)\))?\s*(?:\.\w+|\{)", re.DOTALL)
 _PARAM: Final = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)[^,]*?(?:\[(\d+)\])?\s*(?:,|$)")
 
@@ -107,10 +117,17 @@ def library() -> Any:
         if "/" in name and not Path(name).exists():
             continue
         try:
+            _preload(Path(name).parent)
             return ctypes.CDLL(name)
         except OSError:
             continue
     raise UnsupportedError("NVRTC is not installed here, so CUDA sources cannot be compiled")
+
+
+def _preload(folder: Path) -> None:
+    """NVRTC opens its builtins by bare name, which no loader path of ours leads to."""
+    for file in sorted(folder.glob("libnvrtc-builtins.so.*")):
+        ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
 
 
 @lru_cache(maxsize=1)
@@ -134,16 +151,16 @@ def version() -> tuple[int, int]:
 
 
 def compile_source(
-    source: str, kernels: Sequence[str], arch: str, defines: Sequence[str] = ()
+    source: str, kernels: Sequence[str], arch: str, *, quoted: str
 ) -> Compiled:
-    """Compile for one architecture ('sm_90a'); ``kernels`` are C++ names, templates included.
+    """Compile for one architecture ('sm_90a'); ``kernels`` are C++ names, templates included, and
+    ``quoted`` is the text whose lines errors are shown with.
 
     Raises CompileError with the first error and its line, UnsupportedError without NVRTC.
     """
     options = [f"--gpu-architecture={arch}", "--std=c++17", "-default-device"]
     options += [f"-I{folder}" for folder in include_folders()]
-    options += [f"-D{text}" for text in defines]
-    with _Program(source, kernels) as program:
+    with _Program(source, kernels, quoted) as program:
         program.compile(options)
         symbols = {name: program.symbol(name) for name in kernels}
         ptx = program.output("PTX").decode(errors="replace")
@@ -155,8 +172,9 @@ def compile_source(
 class _Program:
     """One nvrtcProgram, destroyed at the end."""
 
-    def __init__(self, source: str, kernels: Sequence[str]) -> None:
+    def __init__(self, source: str, kernels: Sequence[str], quoted: str) -> None:
         self._source = source
+        self._quoted = quoted
         self._kernels = kernels
         self._handle = ctypes.c_void_p()
 
@@ -164,9 +182,11 @@ class _Program:
         texts = _strings(HEADERS.values())
         names = _strings(HEADERS)
         text = self._source.encode()
+        if b"\0" in text:
+            raise CompileError("the source holds a null byte")
         _check(
             library().nvrtcCreateProgram(
-                ctypes.byref(self._handle), text, b"kernel.cu", len(HEADERS), texts, names
+                ctypes.byref(self._handle), text, SOURCE_NAME.encode(), len(HEADERS), texts, names
             )
         )
         for name in self._kernels:
@@ -180,9 +200,12 @@ class _Program:
         status = library().nvrtcCompileProgram(
             self._handle, len(options), _strings(options)
         )
-        if status:
-            log = self.output("ProgramLog").decode(errors="replace")
-            raise CompileError(first_error(log, self._source))
+        if not status:
+            return
+        log = self.output("ProgramLog").decode(errors="replace")
+        if status == _COMPILATION:
+            raise CompileError(first_error(log, self._quoted))
+        raise UnsupportedError(f"NVRTC does not work here: {log.strip() or status}")
 
     def symbol(self, name: str) -> str:
         lowered = ctypes.c_char_p()
@@ -205,10 +228,14 @@ def first_error(log: str, source: str) -> str:
     found = _ERROR.search(log)
     if found is None:
         return (log.strip() or "NVRTC gave no reason")[:LOG_CHARS]
-    number = int(found[1])
+    file, number, message = found[1], int(found[2]), found[3].strip()
+    if file == _NAME_MAP:
+        return f"@launch names what the source does not define: {message}"
+    if file != SOURCE_NAME:
+        return f"{Path(file).name}, line {number}: {message}"
     lines = source.split("\n")
     where = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    return f"line {number}: {found[2].strip()}" + (f": `{where[:160]}`" if where else "")
+    return f"line {number}: {message}" + (f": `{where[:160]}`" if where else "")
 
 
 _SIZES: Final = {"64": 8, "32": 4, "16": 2, "8": 1}
@@ -236,4 +263,5 @@ def _strings(texts: Any) -> Any:
 def _check(status: int) -> None:
     if status:
         library().nvrtcGetErrorString.restype = ctypes.c_char_p
-        raise CompileError(f"NVRTC: {library().nvrtcGetErrorString(status).decode()}")
+        reason = library().nvrtcGetErrorString(status).decode()
+        raise UnsupportedError(f"NVRTC does not work here: {reason}")
