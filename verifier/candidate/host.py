@@ -33,7 +33,7 @@ from verifier.candidate.replies import (
 )
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Launch, Witness, triton_remember
-from verifier.conventions import cuda, function, kernelbench
+from verifier.conventions import cuda, function, kernelbench, solution
 from verifier.conventions.calling import Convention, Setup
 from verifier.subject import Poison, ReplyKind
 
@@ -42,6 +42,7 @@ _CONVENTIONS: Final[Mapping[str, Convention]] = {
     "function": function,
     "kernelbench": kernelbench,
     "cuda": cuda,
+    "flashinfer": solution,
 }
 _LAUNCHES: Final = Launches()
 _PATCHES: list[effects.Patches] = []

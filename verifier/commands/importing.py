@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from verifier.commands.exit_codes import ExitCode
-from verifier.exchange import kernelbench
+from verifier.exchange import flashinfer, kernelbench
 from verifier.session import UsageError
 
 AUTO = {"auto": None, "yes": True, "no": False}

@@ -6,6 +6,7 @@ are functions: it is recognised by its text, for no Python file could be meant.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,8 +50,27 @@ def choose(contract: Contract, source: str, entry: str = DEFAULT_ENTRY) -> Choic
 
 
 def convention_of(wanted: str, source: str) -> str:
-    """The contract's convention, unless the source is CUDA C++ and kernels are functions there."""
-    return "cuda" if wanted == "function" and is_cuda_file(source) else wanted
+    """The contract's convention, unless the source shows another that fits the same task.
+
+    Tasks whose kernels are functions take a .cu file and a Solution too; so do imported ones take a
+    function. A module is asked for by its task alone.
+    """
+    if wanted not in ("function", "flashinfer"):
+        return wanted
+    if is_cuda_file(source):
+        return "cuda"
+    return "flashinfer" if solution_text(source) else "function"
+
+
+def solution_text(source: str) -> str:
+    """The files of a FlashInfer-Bench Solution, one behind the other; '' for any other source."""
+    if not source.lstrip().startswith("{"):
+        return ""
+    try:
+        document = json.loads(source)
+        return "\n".join(str(one["content"]) for one in document["sources"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
 def is_cuda_file(source: str) -> bool:
@@ -69,7 +89,7 @@ def details(contract: Contract, convention: str) -> Mapping[str, Any]:
         case "kernelbench":
             module = contract.module
             return {} if module is None else {"init": list(module.init), "seed": module.seed}
-        case "cuda":
+        case "cuda" | "flashinfer":
             return _signature(contract)
         case _:
             return {}

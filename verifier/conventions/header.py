@@ -92,7 +92,7 @@ def read_header(source: str) -> Header:
         )
     if len(launches) > MAX_LAUNCHES or len(temps) > MAX_TEMPS:
         raise EntryError(f"at most {MAX_LAUNCHES} launches and {MAX_TEMPS} temps are allowed")
-    return Header(tuple(launches), tuple(temps), dtypes, _constants(source))
+    return Header(tuple(launches), tuple(temps), dtypes, integer_constants(source))
 
 
 def _lines(source: str) -> Iterator[tuple[int, str, str]]:
@@ -166,6 +166,7 @@ def split(text: str) -> list[str]:
     return [*parts, last] if last or parts else []
 
 
-def _constants(source: str) -> dict[str, int]:
+def integer_constants(source: str) -> dict[str, int]:
+    """Integers that a source defines: ``#define N 4``, ``constexpr int N = 4;``."""
     found = _CONSTANT.finditer(source)
     return {(one[1] or one[3]): int(one[2] or one[4]) for one in found}

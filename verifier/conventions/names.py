@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CONVENTIONS: Final = ("function", "kernelbench", "cuda")
+CONVENTIONS: Final = ("function", "kernelbench", "cuda", "flashinfer")
 """Every convention that the host knows."""
 
 DEFAULT_ENTRY: Final = "run"
