@@ -33,8 +33,9 @@ from verifier.candidate.replies import (
 )
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.witness import Launch, Witness, triton_remember
-from verifier.conventions import cuda, function, kernelbench, solution
+from verifier.conventions import cuda, extensions, function, kernelbench, solution
 from verifier.conventions.calling import Convention, Setup
+from verifier.conventions.errors import CompileError, UnsupportedError
 from verifier.subject import Poison, ReplyKind
 
 Body = dict[str, Any]
@@ -73,6 +74,7 @@ def warm(*, engine: Engine, threads: int) -> None:
 
     torch.set_num_threads(threads)
     _LAUNCHES.install(engine)
+    extensions.install(None)
     if engine is Engine.GPU:
         rehearse_for_gpu()
     else:
@@ -130,10 +132,14 @@ class Host:
         self._at_import: list[str] = []
         self._previous: tuple[torch.Tensor, ...] = ()
 
+    @property
+    def _operations(self) -> Mapping[str, Callable[[Message], Body]]:
+        return {"load": self._load, "call": self._call, "build": self._build}
+
     def serve(self) -> None:
         while True:
             message = self._channel.receive(fds=True)
-            answer = self._load if message.body["op"] == "load" else self._call
+            answer = self._operations[message.body["op"]]
             reply = self._answered(answer, message)
             _flush()
             self._channel.send({"nonce": message.body["nonce"], **reply})
@@ -160,6 +166,8 @@ class Host:
         os.environ.update(body["env"])
         if self._device.type == "cuda":
             _device_start()
+        if body["builds"]:
+            extensions.install(lambda request: self._request_build(request, body["nonce"]))
         self._state = effects.state_take()
         try:
             setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
@@ -168,6 +176,31 @@ class Host:
             return _failure(error, loading=True)
         self._at_import = self._state_advance()
         return {"kind": ReplyKind.RETURNED}
+
+    def _request_build(self, request: Body, nonce: str) -> bytes:
+        """Have the referee see to an extension, in the middle of the kernel's import."""
+        self._channel.send({"nonce": nonce, "kind": "build", "request": request})
+        message = self._channel.receive(fds=True)
+        if message.body["problem"]:
+            raise (UnsupportedError if message.body["absent"] else CompileError)(
+                message.body["problem"]
+            )
+        return _read_all(message.fds[0], message.body["nbytes"])
+
+    def _build(self, message: Message) -> Body:
+        """In a process that builds and does nothing else: one extension, into the output arena."""
+        body, (output_fd,) = message.body, message.fds
+        region = map_bytes(output_fd, body["output_arena_bytes"])
+        os.close(output_fd)
+        os.environ.update(body["env"])
+        try:
+            library = extensions.build_here(body["request"], self._scratch / "build")
+        except (CompileError, UnsupportedError) as error:
+            return {"problem": str(error), "absent": isinstance(error, UnsupportedError)}
+        if len(library) > region.numel():
+            return {"problem": f"the library has {len(library)} bytes", "absent": False}
+        region[: len(library)].copy_(torch.frombuffer(bytearray(library), dtype=torch.uint8))
+        return {"problem": "", "absent": False, "nbytes": len(library)}
 
     # -- calling -----------------------------------------------------------------------------
 

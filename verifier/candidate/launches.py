@@ -78,9 +78,7 @@ class Launches:
 
         return launch
 
-    def native(
-        self, name: str, grid: Grid, args: Sequence[Any], run: Callable[[], None]
-    ) -> None:
+    def native(self, name: str, grid: Grid, args: Sequence[Any], run: Callable[[], None]) -> None:
         """A launch that is none of Triton's, under the same eyes."""
         stage = self.stage
         if stage is None:

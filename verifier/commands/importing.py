@@ -51,9 +51,7 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 
 def _kernelbench(args: argparse.Namespace) -> ExitCode:
-    options = kernelbench.Options(
-        args.seed, args.elements, args.flops, AUTO[args.library_calls]
-    )
+    options = kernelbench.Options(args.seed, args.elements, args.flops, AUTO[args.library_calls])
     refused = 0
     for path, found in _problems(args.source, options):
         if isinstance(found, kernelbench.ProblemError):

@@ -1,4 +1,4 @@
-"""What every convention gets, and what it makes of it: one callable that takes the task's arguments.
+"""What every convention gets, and what it makes of it: a callable for the task's arguments.
 
 A convention is a module with ``load(path, setup)``. The untrusted host imports all of them before
 any kernel and picks by name; the referee never imports one.

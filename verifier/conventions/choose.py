@@ -1,4 +1,4 @@
-"""Which convention a kernel follows, and what its host has to know. On the trusted side; plain data.
+"""Which convention a kernel follows, and what its host has to know: the trusted side, plain data.
 
 The contract names the convention of its task. A file of CUDA C++ answers any task whose kernels
 are functions: it is recognised by its text, for no Python file could be meant.

@@ -6,7 +6,7 @@
     // @temp   partial: float32[R, cdiv(N, 256)]
     // @dtypes T: float32, float16
 
-Text in, frozen records out; nothing here compiles or runs anything. docs/conventions.md explains it.
+Text in, frozen records out; nothing here compiles or runs anything. See docs/conventions.md.
 """
 
 from __future__ import annotations

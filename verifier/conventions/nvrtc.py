@@ -1,7 +1,7 @@
 """NVRTC, NVIDIA's compiler as a library: CUDA C++ to machine code, without a GPU or a toolkit.
 
-Called through ctypes: a dozen functions whose ABI has been the same since CUDA 8, so a sandbox needs
-no bindings, only the library (from a wheel beside torch's, or from a toolkit).
+Called through ctypes: a dozen functions whose ABI has been the same since CUDA 8, so a sandbox
+needs no bindings, only the library (from a wheel beside torch's, or from a toolkit).
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _ERROR: Final = re.compile(
     r"^(\S*?)\((\d+)\): (?:catastrophic )?error(?: #\S+)?: (.*)$", re.MULTILINE
 )
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)\s*(?:\((.*?)\))?\s*(?:\.\w+|\{)", re.DOTALL)
-_PARAM: Final = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)[^,]*?(?:\[(\d+)\])?\s*(?:,|$)")
+_PARAM: Final = re.compile(
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)[^,]*?(?:\[(\d+)\])?\s*(?:,|$)"
+)
 
 _FIXED_WIDTH: Final = """
 typedef signed char int8_t; typedef unsigned char uint8_t;
@@ -150,9 +152,7 @@ def version() -> tuple[int, int]:
     return major.value, minor.value
 
 
-def compile_source(
-    source: str, kernels: Sequence[str], arch: str, *, quoted: str
-) -> Compiled:
+def compile_source(source: str, kernels: Sequence[str], arch: str, *, quoted: str) -> Compiled:
     """Compile for one architecture ('sm_90a'); ``kernels`` are C++ names, templates included, and
     ``quoted`` is the text whose lines errors are shown with.
 
@@ -197,9 +197,7 @@ class _Program:
         library().nvrtcDestroyProgram(ctypes.byref(self._handle))
 
     def compile(self, options: Sequence[str]) -> None:
-        status = library().nvrtcCompileProgram(
-            self._handle, len(options), _strings(options)
-        )
+        status = library().nvrtcCompileProgram(self._handle, len(options), _strings(options))
         if not status:
             return
         log = self.output("ProgramLog").decode(errors="replace")
@@ -243,9 +241,7 @@ _SIZES: Final = {"64": 8, "32": 4, "16": 2, "8": 1}
 
 def read_parameters(ptx: str) -> dict[str, tuple[Parameter, ...]]:
     """The parameters of every entry in PTX, by symbol."""
-    return {
-        found[1]: tuple(_parameters(found[2] or "")) for found in _ENTRY.finditer(ptx)
-    }
+    return {found[1]: tuple(_parameters(found[2] or "")) for found in _ENTRY.finditer(ptx)}
 
 
 def _parameters(text: str) -> Iterator[Parameter]:

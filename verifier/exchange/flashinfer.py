@@ -1,8 +1,8 @@
 """FlashInfer-Bench's documents: Definition, Workload and Solution in, Trace out.
 
 Plain JSON on both sides; none of its code is used. A Definition with its Workloads becomes a task
-folder, a Solution becomes a kernel (its own document is the source: convention ``flashinfer``), and a
-Verdict becomes a Trace. The rules checked here are those of the published schema.
+folder, a Solution a kernel (its own document is the source: convention ``flashinfer``), a Verdict
+a Trace. The rules checked here are those of the published schema.
 """
 
 from __future__ import annotations
@@ -317,7 +317,9 @@ class _Maker:
         if name.endswith("indptr"):
             stem = name.removesuffix("indptr")
             axis = next((a for a in self._variable() if stem and a.startswith(f"num_{stem}")), None)
-            axis = axis or next((a for a in self._variable() if a.startswith(("num_", "total_"))), None)
+            axis = axis or next(
+                (a for a in self._variable() if a.startswith(("num_", "total_"))), None
+            )
             if axis:
                 return {"kind": "offsets", "high": axis}
         if "indices" in name:
@@ -329,7 +331,9 @@ class _Maker:
 
     def _variable(self) -> list[str]:
         derived = self._derived()
-        return [n for n, a in self.definition.axes.items() if a["type"] == "var" and n not in derived]
+        return [
+            n for n, a in self.definition.axes.items() if a["type"] == "var" and n not in derived
+        ]
 
     def _scalar(self, name: str, spec: Mapping[str, Any]) -> int | float | bool:
         given = [w["inputs"].get(name, {}).get("value") for w in self.workloads if "inputs" in w]
@@ -432,7 +436,8 @@ def export_trace(
 
 
 def trace_status(verdict: Verdict) -> str:
-    """The status that says most of what the gates found. Raises FormatError for an undecided one."""
+    """The status that says most of what the gates found. Raises FormatError
+    for an undecided one."""
     if verdict.outcome is Outcome.ACCEPTED:
         return Status.PASSED
     if verdict.outcome is Outcome.UNDECIDED:
@@ -451,9 +456,7 @@ def _summary(verdict: Verdict) -> dict[str, Any]:
         "outcome": verdict.outcome.value,
         "seed": verdict.seed,
         "gates": {result.gate.value: result.status.value for result in verdict.gates},
-        "reasons": {
-            result.gate.value: result.reason for result in verdict.gates if result.failed
-        },
+        "reasons": {result.gate.value: result.reason for result in verdict.gates if result.failed},
     }
 
 

@@ -1,8 +1,8 @@
 """KernelBench problems as tasks of ours: ``python -m verifier import kernelbench``.
 
-A problem is a file with ``Model``, ``get_inputs`` and ``get_init_inputs``. It promises one shape and
-float32, so its task has no dims. Its sizes may be far beyond what float64 on a CPU can check: then a
-second task, at smaller sizes and labelled so, is made of the same code. See ``decide`` for what
+A problem is a file with ``Model``, ``get_inputs`` and ``get_init_inputs``. It promises one shape
+and dtype, so its task has no dims. Its sizes may be far beyond what float64 on a CPU can check: then
+a second task, at smaller sizes and labelled so, is made of the same code. See ``decide`` for what
 its verdicts mean.
 """
 
@@ -95,9 +95,7 @@ def import_folder(folder: Path, options: Options | None = None) -> Found:
             yield path, error
 
 
-def import_problem(
-    source: bytes, name: str, options: Options | None = None
-) -> list[Imported]:
+def import_problem(source: bytes, name: str, options: Options | None = None) -> list[Imported]:
     """The task at the problem's own sizes first; then, where those are too big to be judged in
     full, the scaled one. Raises ProblemError saying what is wrong with the file."""
     chosen = options or Options()
@@ -273,8 +271,8 @@ def _description(sizes: dict[str, tuple[int, int]]) -> str:
         return "A KernelBench problem at its own sizes."
     changes = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in sizes.items())
     return (
-        f"A KernelBench problem, SCALED: {changes}. A kernel that has its own sizes fixed in it may "
-        "fail here without being wrong: the problem's own sizes decide."
+        f"A KernelBench problem, SCALED: {changes}. A kernel with the problem's sizes fixed in it "
+        "may fail here without being wrong: the problem's own sizes decide."
     )
 
 

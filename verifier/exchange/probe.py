@@ -1,7 +1,7 @@
-"""Looking at a KernelBench problem: first with tensors that have sizes and no values, then for real.
+"""Looking at a KernelBench problem: with tensors that have sizes and no values, then for real.
 
-The problem is trusted as every reference is: it is going to be the reference, and whoever imports it
-has it run in the referee. So it is run here, in this process, and nowhere near a kernel.
+The problem is trusted as every reference is: it is going to be one, and whoever imports it has it
+run in the referee. So it is run here, in this process, and nowhere near a kernel.
 """
 
 from __future__ import annotations

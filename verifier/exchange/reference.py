@@ -20,9 +20,9 @@ def module_reference(
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
     """A function of the forward inputs, pure though the module may not be.
 
-    The module is made in float32 on the CPU under ``seed`` and then follows the inputs: their device,
-    and the dtype of the first floating one (so golden, in float64, uses exactly the weights that the
-    kernel has). Buffers that a call changes, such as running means, are put back after it.
+    The module is made in float32 on the CPU under ``seed`` and then follows the inputs: their
+    device, and the dtype of the first floating one (so golden, in float64, uses exactly the weights
+    that the kernel has). Buffers that a call changes, such as running means, are put back.
     """
     made: dict[tuple[torch.device, torch.dtype], torch.nn.Module] = {}
 

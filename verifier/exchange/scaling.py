@@ -1,7 +1,7 @@
 """A problem at smaller sizes: the same code, some of its top-level integers replaced.
 
-KernelBench's sizes fill a GPU; float64 on a CPU, or Triton's interpreter, needs smaller ones. What is
-replaced are whole numbers that a module assigns at its top level, alone or in a tuple.
+KernelBench's sizes fill a GPU; float64 on a CPU, or Triton's interpreter, needs smaller ones.
+Replaced are whole numbers that the module assigns at its top level, alone or in a tuple.
 """
 
 from __future__ import annotations
