@@ -1,7 +1,7 @@
 """KernelBench problems as tasks of ours: ``python -m verifier import kernelbench``.
 
 A problem is a file with ``Model``, ``get_inputs`` and ``get_init_inputs``. It promises one shape
-and dtype, so its task has no dims. Its sizes may be far beyond what float64 on a CPU can check: then
+and dtype, so its task has no dims. Its sizes may be beyond what float64 on a CPU can check: then
 a second task, at smaller sizes and labelled so, is made of the same code. See ``decide`` for what
 its verdicts mean.
 """

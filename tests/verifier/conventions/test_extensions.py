@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 import torch
 
 from tests.verifier.conventions.conftest import Load

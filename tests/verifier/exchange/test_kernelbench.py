@@ -19,9 +19,10 @@ from verifier.exchange.kernelbench import (
     import_problem,
 )
 from verifier.exchange.reference import module_reference
-from verifier.pipeline import build_bench, Request
+from verifier.pipeline import Request, build_bench
 from verifier.records import (
     CaseRecord,
+    Counterexample,
     DeviceMode,
     Environment,
     GateId,
@@ -243,9 +244,11 @@ def test_golden_has_exactly_the_weights_of_the_kernel() -> None:
 def verdict(first: GateStatus, other: GateStatus = GateStatus.PASS) -> Verdict:
     def result(gate: GateId) -> GateResult:
         status = first if gate is GateId.AGREEMENT else other
-        passed = int(status is GateStatus.PASS)
+        passed, failed = int(status is GateStatus.PASS), int(status is GateStatus.FAIL)
+        example = Counterexample(CaseRecord("c", {}, {}, "normal", 1), "r", ()) if failed else None
+        reason = "" if passed else "r"
         return GateResult(
-            gate, status, "s", reason="" if passed else "r", passed=passed, failed=1 - passed
+            gate, status, "s", reason, passed=passed, failed=failed, counterexample=example
         )
 
     environment = Environment(DeviceMode.CPU_INTERPRET, "", "", "", "", "", "", "", "")
