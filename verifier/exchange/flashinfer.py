@@ -281,7 +281,8 @@ class _Maker:
         kept = []
         for text in self.definition.constraints:
             mentioned = _names(text)
-            if text.partition("==")[0].strip() in derived:
+            left, _, right = (part.strip() for part in text.partition("=="))
+            if right and derived.get(left) == right:
                 continue
             if mentioned is not None and mentioned <= self.definition.axes.keys() - derived.keys():
                 kept.append(text)

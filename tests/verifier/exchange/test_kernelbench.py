@@ -190,9 +190,9 @@ def test_drawn_inputs_keep_their_structure(structure: str, tmp_path: Path) -> No
         (b"#" * (1 << 21), "the limit is"),
         (b"raise RuntimeError('no')\n", "cannot be run: RuntimeError: no"),
         (problem("x @ torch.ones(3, 4)", "torch.rand(8, 8)"), "cannot be called"),
-        (problem("x", "torch.rand(8, 8)").replace(b"return [t", b"return {t"), "not a list"),
+        (problem("x", "{}").replace(b"return [{}]", b"return {}"), "not a list"),
         (problem("{'a': x}", "torch.rand(8, 8)"), "forward returns dict"),
-        (problem("x", "'text'"), "gives no tensor"),
+        (problem("torch.ones(1)", "'text'"), "gives no tensor"),
         (problem("x", "torch.rand(2), object()", "x, y"), "gives a object as 'y'"),
         (
             problem("x", "torch.rand(2)").replace(b"return []", b"return [torch.ones(1)]"),
