@@ -8,6 +8,7 @@ from pathlib import Path
 
 from verifier.commands.exit_codes import ExitCode
 from verifier.exchange import flashinfer, kernelbench
+from verifier.exchange.probe import ProblemError
 from verifier.session import UsageError
 
 AUTO = {"auto": None, "yes": True, "no": False}
@@ -54,7 +55,7 @@ def _kernelbench(args: argparse.Namespace) -> ExitCode:
     options = kernelbench.Options(args.seed, args.elements, args.flops, AUTO[args.library_calls])
     refused = 0
     for path, found in _problems(args.source, options):
-        if isinstance(found, kernelbench.ProblemError):
+        if isinstance(found, ProblemError):
             refused += 1
             sys.stderr.write(f"{path}: {found}\n")
             continue
@@ -70,7 +71,7 @@ def _problems(source: Path, options: kernelbench.Options) -> kernelbench.Found:
         return
     try:
         yield source, kernelbench.import_file(source, options)
-    except kernelbench.ProblemError as error:
+    except ProblemError as error:
         yield source, error
 
 

@@ -24,7 +24,7 @@ Build = Callable[[Request], bytes]
 
 ABSENT: Final = "C++ and CUDA extensions are built for a GPU, and there is none here"
 _FLAGS: Final = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
-_REAL: Final = {"load_inline": cpp.load_inline, "load": cpp.load}
+_REAL: Final[Mapping[str, Callable[..., Any]]] = {"load_inline": cpp.load_inline, "load": cpp.load}
 
 
 def install(build: Build | None) -> None:

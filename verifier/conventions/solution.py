@@ -52,7 +52,8 @@ def _document(path: Path) -> dict[str, Any]:
     whole = isinstance(document, dict) and isinstance(document.get("spec"), dict)
     if not whole or not isinstance(document.get("sources"), list):
         raise EntryError("the source is no Solution: it has no 'spec' and 'sources'")
-    return document
+    found: dict[str, Any] = document
+    return found
 
 
 def _lay_out(sources: list[Any], folder: Path) -> None:
