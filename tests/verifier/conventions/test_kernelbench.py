@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.verifier.conventions.conftest import Load
-from verifier.contract import Contract, Module, parse_contract
+from verifier.contract import Module, parse_contract
 from verifier.conventions.module import construct, from_plain, state_share, to_plain
 from verifier.subject import CallOptions, ReplyKind
 
