@@ -219,6 +219,8 @@ def test_one_bad_file_does_not_stop_a_folder(tmp_path: Path) -> None:
 
 def test_a_reference_is_pure_though_its_module_is_not() -> None:
     class Counting(torch.nn.Module):
+        calls: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("calls", torch.zeros(1))
