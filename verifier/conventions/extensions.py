@@ -53,8 +53,9 @@ def install(build: Build | None) -> None:
         request["with_cuda"] = named.get("with_cuda")
         return _built(build, request, named)
 
-    cpp.load_inline = load_inline
-    cpp.load = load
+    replaced: Mapping[str, Any] = {"load_inline": load_inline, "load": load}
+    for key, function in replaced.items():
+        setattr(cpp, key, function)
 
 
 def _request(how: str, name: str, options: Mapping[str, Any]) -> Request:

@@ -12,12 +12,12 @@ from verifier.contract import load_task, parse_contract
 from verifier.exchange.kernelbench import (
     Imported,
     Options,
-    ProblemError,
     decide,
     import_file,
     import_folder,
     import_problem,
 )
+from verifier.exchange.probe import ProblemError
 from verifier.exchange.reference import module_reference
 from verifier.pipeline import Request, build_bench
 from verifier.records import (
