@@ -8,6 +8,9 @@ import os
 import sys
 from typing import Final
 
+MODULES: Final = {"import": "importing", "export": "exporting"}
+"""Commands whose name no module can have, or should."""
+
 COMMANDS: Final = {
     "verify": "judge one kernel",
     "gates": "list the twelve gates",
@@ -19,6 +22,8 @@ COMMANDS: Final = {
     "health": "examine the device: known answers, memory, what the driver says",
     "retime": "time kernels twice: by how much does the clock differ from itself?",
     "schema": "print the JSON Schema of task.json",
+    "import": "make task folders of other benchmarks' tasks",
+    "export": "write a verdict in another benchmark's form",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }
 
@@ -30,7 +35,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text)
         if name == command:
-            module = importlib.import_module(f"verifier.commands.{name}")
+            module = importlib.import_module(f"verifier.commands.{MODULES.get(name, name)}")
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     return parser

@@ -169,8 +169,7 @@ def observe(
     job = Job(suite / "tasks" / entry.task, entry.kernel, seed=seed)
     request = make_request(job, read_source(source))
     bench = build_bench(request, session.mode, session.device)
-    convention = request.task.contract.convention
-    candidate = session.sandbox.load(source=source, entry=job.entry, convention=convention)
+    candidate = session.sandbox.load(source=source, **request.choice.options())
     try:
         for strategy in (Strategy.REGULAR, Strategy.BOUNDARY, Strategy.ADVERSARIAL):
             for number in range(iterations):

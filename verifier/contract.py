@@ -113,6 +113,19 @@ class DtypeVariable:
             raise ValueError(f"unknown dtype {sorted(unknown)} or usual not among the candidates")
 
 
+class Structure(StrEnum):
+    """A pattern among the values of one input that the op may rely on."""
+
+    SIGNS = "signs"
+    """Every value is 1 or -1."""
+    SIMPLEX = "simplex"
+    """Positive, and along the last axis the sum is 1."""
+    SYMMETRIC = "symmetric"
+    """In its last two axes."""
+    LOWER_TRIANGULAR = "lower_triangular"
+    UPPER_TRIANGULAR = "upper_triangular"
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """Values that an input may hold. ``low`` and ``high`` are numbers, or expressions over dims.
@@ -126,6 +139,7 @@ class Domain:
     high: float | str | None = None
     nonfinite: bool | None = None
     extreme: bool | None = None
+    structure: Structure | None = None
 
     @property
     def bounded(self) -> bool:
@@ -133,12 +147,12 @@ class Domain:
 
     @property
     def allows_nonfinite(self) -> bool:
-        free = self.kind is DomainKind.REAL and not self.bounded
+        free = self.kind is DomainKind.REAL and not (self.bounded or self.structure)
         return free if self.nonfinite is None else self.nonfinite
 
     @property
     def allows_extreme(self) -> bool:
-        free = self.kind is DomainKind.REAL and not self.bounded
+        free = self.kind is DomainKind.REAL and not (self.bounded or self.structure)
         return free if self.extreme is None else self.extreme
 
 
@@ -263,6 +277,16 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Module:
+    """How both sides make their module, where kernels are modules (convention ``kernelbench``)."""
+
+    init: tuple[Any, ...] = ()
+    """Arguments of the constructor: plain values; a tuple is written {"tuple": [...]}."""
+    seed: int = 42
+    """torch's seed right before the module is made, on the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
     """A whole task.json. Raises ValueError for anything inconsistent."""
 
@@ -283,6 +307,8 @@ class Contract:
     loose: LooseTest = field(default_factory=LooseTest)
     workloads: tuple[Workload, ...] = ()
     convention: str = "function"
+    """How kernels are called: function or kernelbench (docs/conventions.md)."""
+    module: Module | None = None
     description: str = ""
     tags: tuple[str, ...] = ()
     schema: int = CONTRACT_SCHEMA
@@ -293,6 +319,8 @@ class Contract:
         _check_names(self)
         _check_shapes(self)
         _check_behaviour(self)
+        if (self.convention == "kernelbench") is not (self.module is not None):
+            raise ValueError("convention kernelbench, and it alone, needs 'module'")
         if not self.satisfied(self.usual_dims()):
             raise ValueError("the usual dims break the contract's own constraints")
 

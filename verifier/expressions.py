@@ -1,4 +1,5 @@
-"""Shape expressions of a contract: integers, dim names, + - * // %, min, max and comparisons.
+"""Shape expressions of a contract: integers, dim names, + - * // %, min, max, cdiv
+(division rounded up) and comparisons.
 
 Parsed with ``ast`` and walked by hand, so that a contract is data and can run nothing.
 """
@@ -34,7 +35,13 @@ _COMPARE: Final[Mapping[type[ast.cmpop], Callable[[int, int], bool]]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-_FUNCTIONS: Final[Mapping[str, Callable[..., int]]] = {"min": min, "max": max}
+
+
+def _cdiv(size: int, tile: int) -> int:
+    return -(-size // tile)
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[..., int]]] = {"min": min, "max": max, "cdiv": _cdiv}
 _MAX_LENGTH: Final = 200
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from verifier.contract import Task, TaskError
+from verifier.conventions.choose import Choice, choose
 from verifier.device_lock import DeviceLock
 from verifier.gate import Finding, Gate
 from verifier.gates import (
@@ -140,6 +141,11 @@ class Request:
     gates: frozenset[GateId] = frozenset(GateId)
     timed: bool = True
     total_s: float = TOTAL_S
+
+    @property
+    def choice(self) -> Choice:
+        """How the kernel is called."""
+        return choose(self.task.contract, self.facts.text, self.entry)
 
 
 @dataclass(slots=True)
@@ -492,10 +498,10 @@ class Verification:
             task=TaskRef(request.task.contract.slug, request.task.digest),
             kernel=KernelRef(
                 request.facts.sha256,
-                request.entry,
+                request.choice.entry,
                 request.facts.language,
                 request.facts.text,
-                request.task.contract.convention,
+                request.choice.convention,
             ),
             seed=request.seed,
             gates=gates,

@@ -173,9 +173,7 @@ class Session:
             ).run()
         if GateId.HONEST in job.gates and request.facts.language is Language.TRITON:
             self.sandbox.compiler_begin()
-        candidate = self.sandbox.load(
-            source=source, entry=job.entry, convention=request.task.contract.convention
-        )
+        candidate = self.sandbox.load(source=source, **request.choice.options())
         try:
             return Verification(
                 request, candidate, bench, self.environment, emit, check, self.lock

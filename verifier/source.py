@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from verifier.conventions.choose import is_cuda_file, solution_text
+from verifier.conventions.header import integer_constants
 from verifier.records import Language
 
 MAX_SOURCE_NBYTES: Final = 1 << 20
 """Greatest size of a kernel's source."""
 
 _TILE_NAME: Final = re.compile(r"block|tile|chunk|^b[mnk]?$", re.IGNORECASE)
+_CUDA_TILE_NAME: Final = re.compile(r"block|tile|chunk|thread|^b[mnk]?$", re.IGNORECASE)
 _POSITIONAL: Final = "block"
 _LEAST_POSITIONAL: Final = 16
 """What a number without a name among the arguments of a launch is taken for, from where on."""
@@ -173,6 +176,10 @@ def _tile_sizes(tree: ast.AST | None) -> tuple[int, ...]:
             if 1 < size <= _MAX_TILE
         }
     )
+    return _few(sizes)
+
+
+def _few(sizes: list[int]) -> tuple[int, ...]:
     if len(sizes) > _MAX_CONSTANTS:  # both ends: a few small ones must not hide the greatest
         sizes = sizes[: _MAX_CONSTANTS // 2] + sizes[-(_MAX_CONSTANTS // 2) :]
     return tuple(sizes)
@@ -192,5 +199,15 @@ def read_source(source: bytes) -> SourceFacts:
         problem = f"the source is {len(source):,} bytes; the limit is {MAX_SOURCE_NBYTES:,}"
         return SourceFacts(sha256, "", Language.TORCH, problem=problem)
     text = source.decode("utf-8", errors="backslashreplace")
-    tree = _parse(text)
-    return SourceFacts(sha256, text, _language(text, tree), _tile_sizes(tree))
+    code = solution_text(text) or text
+    tree = _parse(code)
+    if tree is None and is_cuda_file(code):
+        return SourceFacts(sha256, text, Language.CUDA, _cuda_tile_sizes(code))
+    return SourceFacts(sha256, text, _language(code, tree), _tile_sizes(tree))
+
+
+def _cuda_tile_sizes(code: str) -> tuple[int, ...]:
+    """Of a .cu file: the constants whose names say so, and blocks of threads are tiles too."""
+    named = integer_constants(code).items()
+    sizes = {size for name, size in named if _CUDA_TILE_NAME.search(name) and 1 < size <= _MAX_TILE}
+    return _few(sorted(sizes))

@@ -7,6 +7,7 @@ host says is used before it was checked.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -24,6 +25,7 @@ import torch
 from verifier.candidate import arena as arenas
 from verifier.candidate import outer
 from verifier.candidate.arena import Arena, Layout
+from verifier.candidate.builds import MAX_BUILDS, Builds, Built, build_environment
 from verifier.candidate.channel import (
     Channel,
     ChannelClosedError,
@@ -36,6 +38,7 @@ from verifier.candidate.limits import MIB, Limits
 from verifier.candidate.log import LogPipe
 from verifier.candidate.outer import Plan
 from verifier.candidate.server import Server, ServerGoneError
+from verifier.conventions.names import CONVENTIONS
 from verifier.records import DeviceMode
 from verifier.subject import (
     Arg,
@@ -77,6 +80,8 @@ class Sandbox:
         self.heed: Callable[[Reply], bool] = lambda reply: False
         """Asked about each call that ended badly: True to make it once more, because this machine
         was to blame. Raises InfrastructureError where it still is."""
+        self.builds = Builds(self._build)
+        """Extensions that kernels ask for, by content; set its ``folder`` to keep them."""
         self._gpu = gpu
         self._server: Server | None = None
         self._restarts_left = 1
@@ -146,12 +151,21 @@ class Sandbox:
         source: bytes,
         entry: str,
         convention: str = "function",
+        details: Mapping[str, Any] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Candidate:
         """A kernel that will be imported, in a process of its own, when it is first called."""
-        if convention != "function":
+        if convention not in CONVENTIONS:
             raise InfrastructureError(f"no convention '{convention}'")
-        return Candidate(self, source, entry, convention, dict(env or {}))
+        how = {"entry": entry, "convention": convention, "details": dict(details or {})}
+        return Candidate(self, source, {**how, "env": dict(env or {})})
+
+    def _build(self, request: Mapping[str, Any]) -> Built:
+        builder = Candidate(self, b"", {})
+        try:
+            return builder.build(request)
+        finally:
+            builder.close()
 
     @contextmanager
     def server_borrow(self) -> Iterator[Server]:
@@ -182,6 +196,7 @@ class Sandbox:
     def close(self) -> None:
         """End the forkserver and every candidate in it."""
         self._closed = True
+        self.builds.close()
         if self.compiler is not None:
             self.compiler.close()
         if self._server is not None:
@@ -237,15 +252,12 @@ class _ViolationError(Exception):
 class Candidate:
     """One kernel behind the Subject protocol."""
 
-    def __init__(
-        self, sandbox: Sandbox, source: bytes, entry: str, convention: str, env: dict[str, str]
-    ) -> None:
+    def __init__(self, sandbox: Sandbox, source: bytes, how: dict[str, Any]) -> None:
         self._sandbox = sandbox
         self._limits = sandbox.limits
         self._source = source
-        self._entry = entry
-        self._convention = convention
-        self._env = env
+        self._how = how
+        """What the host is told of the call: entry, convention, details, env."""
         self._log = LogPipe(self._limits.log_bytes)
         self._outputs = Arena(2 * self._limits.output_bytes)
         self._arena: Arena | None = None
@@ -266,7 +278,7 @@ class Candidate:
 
     def sibling(self) -> Candidate:
         """The same kernel, to be run in another process."""
-        return Candidate(self._sandbox, self._source, self._entry, self._convention, self._env)
+        return Candidate(self._sandbox, self._source, self._how)
 
     @property
     def log(self) -> str:
@@ -315,7 +327,7 @@ class Candidate:
         if compiler is None:
             return Reply(ReplyKind.UNSUPPORTED, "there is no compiler beside this sandbox")
         if self._twin is None:
-            self._twin = Candidate(compiler, self._source, self._entry, self._convention, self._env)
+            self._twin = Candidate(compiler, self._source, self._how)
         return self._twin.call(args, options)
 
     def demand(
@@ -561,9 +573,9 @@ class Candidate:
         self._refused = reply
         return None
 
-    def _spawn(self) -> _Process:
+    def _spawn(self, *, cuda: bool | None = None) -> _Process:
         sandbox, slot = self._sandbox, next(outer.numbers)
-        cage = sandbox.plan.cage(slot, self._limits, cuda=sandbox.cuda)
+        cage = sandbox.plan.cage(slot, self._limits, cuda=sandbox.cuda if cuda is None else cuda)
         wire = outer.limits_wire(self._limits, sandbox.engine)
         body = {"slot": slot, "cage": cage.to_json(), "limits": wire}
         ours, theirs = socket.socketpair()
@@ -580,15 +592,16 @@ class Candidate:
     def _load(self, process: _Process) -> Reply:
         body = {
             "op": "load",
-            "entry": self._entry,
-            "convention": self._convention,
-            "env": self._env,
+            **self._how,
+            "builds": self._sandbox.cuda,
             "source_bytes": len(self._source),
             "output_arena_bytes": self._outputs.nbytes,
         }
         source_fd = _memfd(self._source)
         try:
-            answer = self._ask(process, body, (source_fd, self._outputs.fd), self._limits.load_s)
+            fds = (source_fd, self._outputs.fd)
+            answer = self._ask(process, body, fds, self._limits.load_s)
+            answer = self._serve_builds(process, answer)
             kind = ReplyKind(answer["kind"])
             return Reply(kind, _text(answer.get("detail", "")))
         except DeadlineError:
@@ -599,6 +612,54 @@ class Candidate:
             return self._died(error)
         finally:
             os.close(source_fd)
+
+    def _serve_builds(self, process: _Process, answer: dict[str, Any]) -> dict[str, Any]:
+        """Have built what the import asks for, until it ends."""
+        for count in itertools.count():
+            if answer.get("kind") != "build":
+                return answer
+            if count >= MAX_BUILDS or not self._sandbox.cuda:
+                raise ProtocolError("it asks for too many builds")
+            built = self._sandbox.builds.get(_build_request(answer))
+            answer = self._hand_over(process, built, answer["nonce"])
+        raise AssertionError
+
+    def _hand_over(self, process: _Process, built: Built, nonce: str) -> dict[str, Any]:
+        body = {"problem": built.problem, "absent": built.absent, "nbytes": len(built.library)}
+        fd = _memfd(built.library)
+        deadline = time.monotonic() + self._limits.load_s
+        try:
+            process.channel.send(body, (fd,), deadline)
+            answer = process.channel.receive(deadline, {self._log.fd: self._log.drain}).body
+        finally:
+            os.close(fd)
+        if answer.get("nonce") != nonce:
+            raise ProtocolError("a reply to another call")
+        return answer
+
+    def build(self, request: Mapping[str, Any]) -> Built:
+        """Build one extension in this candidate's process, which then has seen nothing else."""
+        process = self._process = self._spawn(cuda=False)
+        body = {
+            "op": "build",
+            "request": dict(request),
+            "env": build_environment(),
+            "output_arena_bytes": self._outputs.nbytes,
+        }
+        try:
+            answer = self._ask(process, body, (self._outputs.fd,), self._limits.build_s)
+            return self._built(answer)
+        except DeadlineError:
+            return Built(problem=f"the build did not end within {self._limits.build_s:g} s")
+        except ProtocolError as error:
+            return Built(problem=f"the build ended early: {self._died(error).detail}")
+
+    def _built(self, answer: Mapping[str, Any]) -> Built:
+        problem, absent = _text(answer.get("problem", "")), answer.get("absent") is True
+        nbytes = answer.get("nbytes", 0)
+        if problem or type(nbytes) is not int or not 0 < nbytes <= self._outputs.nbytes:
+            return Built(problem=problem or "the builder gave no library", absent=absent)
+        return Built(self._outputs.bytes[:nbytes].numpy().tobytes())
 
     def _died(self, error: Exception) -> Reply:
         """Why the channel broke, as far as init can tell."""
@@ -658,6 +719,13 @@ def _call_body(
             "fresh": options.placement is Placement.FRESH,
         },
     }
+
+
+def _build_request(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    request = answer.get("request")
+    if not isinstance(request, dict):
+        raise ProtocolError("a build of nothing")
+    return request
 
 
 def _memfd(data: bytes) -> int:

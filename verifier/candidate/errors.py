@@ -1,8 +1,10 @@
 """In the host: what is said of a kernel's launches instead of the odd errors that they end in."""
 
+from __future__ import annotations
 
-class UnsupportedError(NotImplementedError):
-    """The kernel needs something that does not exist here: no fault of its own."""
+from verifier.conventions.errors import UnsupportedError
+
+__all__ = ["RefusedError", "UnsupportedError"]
 
 
 class RefusedError(Exception):

@@ -34,11 +34,19 @@ from verifier.candidate.replies import (
 from verifier.candidate.staging import Inputs, Options, Stage, ops_remember
 from verifier.candidate.timekeeping import OPS, Timekeeping
 from verifier.candidate.witness import Launch, Witness, triton_remember
-from verifier.conventions import function
+from verifier.conventions import cuda, extensions, function, kernelbench, solution
+from verifier.conventions.calling import Convention, Setup
+from verifier.conventions.errors import CompileError, OutputError, UnsupportedError
 from verifier.subject import Poison, ReplyKind
 from verifier.vast import Vast
 
 Body = dict[str, Any]
+_CONVENTIONS: Final[Mapping[str, Convention]] = {
+    "function": function,
+    "kernelbench": kernelbench,
+    "cuda": cuda,
+    "flashinfer": solution,
+}
 _LAUNCHES: Final = Launches()
 _PATCHES: list[effects.Patches] = []
 _ENVIRONMENT: Final = {
@@ -68,6 +76,7 @@ def warm(*, engine: Engine, threads: int) -> None:
 
     torch.set_num_threads(threads)
     _LAUNCHES.install(engine)
+    extensions.install(None)
     if engine is Engine.GPU:
         rehearse_for_gpu()
     else:
@@ -135,9 +144,8 @@ class Host:
             self._channel.send({"nonce": message.body["nonce"], **reply})
 
     def _answerer(self, op: str) -> Callable[[Message], Body]:
-        if op == "load":
-            return self._load
-        return self._time if op in OPS else self._call
+        own = {"load": self._load, "call": self._call, "build": self._build}
+        return self._time if op in OPS else own[op]
 
     def _answered(self, answer: Callable[[Message], Body], message: Message) -> Body:
         """The answer. After a fault of the device even our own copies throw: that is a crash."""
@@ -154,19 +162,48 @@ class Host:
         body, (source_fd, output_fd) = message.body, message.fds
         region = map_bytes(output_fd, body["output_arena_bytes"])
         self._region = OutputRegion(region, int(self._limits["output_bytes"]))
-        path = self._scratch / "kernel.py"
+        convention = _CONVENTIONS[body["convention"]]
+        path = self._scratch / convention.FILE
         path.write_bytes(_read_all(source_fd, body["source_bytes"]))
         os.close(output_fd)
         os.environ.update(body["env"])
         if self._device.type == "cuda":
             _device_start()
+        if body["builds"]:
+            extensions.install(lambda request: self._request_build(request, body["nonce"]))
         self._state = effects.state_take()
         try:
-            self._entry = function.entry_find(function.module_load(path), body["entry"])
+            setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
+            self._entry = convention.load(path, setup)
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             return _failure(error, loading=True)
         self._at_import = self._state_advance()
         return {"kind": ReplyKind.RETURNED}
+
+    def _request_build(self, request: Body, nonce: str) -> bytes:
+        """Have the referee see to an extension, in the middle of the kernel's import."""
+        self._channel.send({"nonce": nonce, "kind": "build", "request": request})
+        message = self._channel.receive(fds=True)
+        if message.body["problem"]:
+            raise (UnsupportedError if message.body["absent"] else CompileError)(
+                message.body["problem"]
+            )
+        return _read_all(message.fds[0], message.body["nbytes"])
+
+    def _build(self, message: Message) -> Body:
+        """In a process that builds and does nothing else: one extension, into the output arena."""
+        body, (output_fd,) = message.body, message.fds
+        region = map_bytes(output_fd, body["output_arena_bytes"])
+        os.close(output_fd)
+        os.environ.update(body["env"])
+        try:
+            library = extensions.build_here(body["request"], self._scratch / "build")
+        except (CompileError, UnsupportedError) as error:
+            return {"problem": str(error), "absent": isinstance(error, UnsupportedError)}
+        if len(library) > region.numel():
+            return {"problem": f"the library has {len(library)} bytes", "absent": False}
+        region[: len(library)].copy_(torch.frombuffer(bytearray(library), dtype=torch.uint8))
+        return {"problem": "", "absent": False, "nbytes": len(library)}
 
     # -- calling -----------------------------------------------------------------------------
 
@@ -313,7 +350,7 @@ def _rows_taken(vast: Vast, outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Te
     try:
         return vast.pick(outputs)
     except ValueError as error:
-        raise function.OutputError(str(error)) from None
+        raise OutputError(str(error)) from None
 
 
 def _failure(error: BaseException, *, loading: bool) -> Body:

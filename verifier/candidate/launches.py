@@ -6,13 +6,14 @@ The wrappers write down what was launched, and leave launches out when a call is
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from verifier.candidate.engine import Engine
 from verifier.candidate.errors import RefusedError
 from verifier.candidate.replies import interpreters_perhaps
 from verifier.candidate.staging import MAX_NAMES, Stage
+from verifier.conventions.calling import Grid
 
 
 class Launches:
@@ -76,6 +77,21 @@ class Launches:
                     raise
 
         return launch
+
+    def native(self, name: str, grid: Grid, args: Sequence[Any], run: Callable[[], None]) -> None:
+        """A launch that is none of Triton's, under the same eyes."""
+        stage = self.stage
+        if stage is None:
+            return run()
+        if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
+            stage.evidence.launches.append(name)
+        if stage.options.ablate:
+            return None
+        last: dict[str, Any] = {"grid": grid}
+        stage.reached(tuple(args), {})
+        with stage.paused(noting=False), stage.launched(run, (name, *args), last):
+            last["grid"]({})
+            return run()
 
     def _wrap_tuner(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)

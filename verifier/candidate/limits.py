@@ -15,6 +15,8 @@ class Limits:
 
     call_s: float = 20.0
     load_s: float = 60.0
+    build_s: float = 300.0
+    """For one C++ or CUDA extension, in a process of its own, on top of ``load_s``."""
     memory_bytes: int = 4 * GIB
     """On top of the libraries and of the shared arenas, all processes of the kernel together."""
     shared_bytes: int = 4 * GIB

@@ -24,7 +24,16 @@ from verifier.candidate.limits import GIB, Limits
 
 _APP: Final = "/kernelhub"
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-_NEEDED: Final = ("__init__.py", "records.py", "subject.py", "vast.py", "candidate", "conventions")
+_NEEDED: Final = (
+    "__init__.py",
+    "errors.py",
+    "expressions.py",
+    "records.py",
+    "subject.py",
+    "vast.py",
+    "candidate",
+    "conventions",
+)
 _LIBRARIES: Final = ("torch", "triton", "numpy", "cattrs")
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")

@@ -16,7 +16,7 @@ from triton.runtime.errors import InterpreterError
 from verifier.candidate.arena import ALIGN_BYTES, MAX_OUTPUTS, round_up
 from verifier.candidate.dtypes import NAMES
 from verifier.candidate.errors import UnsupportedError
-from verifier.conventions.function import EntryError, OutputError
+from verifier.conventions.errors import CompileError, EntryError, OutputError
 from verifier.subject import ReplyKind
 
 DETAIL_CHARS: Final = 2000
@@ -83,8 +83,8 @@ def _is_machinery(module: str) -> bool:
 
 
 def _describe(error: BaseException) -> str:
-    if isinstance(error, EntryError):
-        return str(error)[:DETAIL_CHARS]
+    if isinstance(error, EntryError | CompileError):
+        return _safe(str(error))[:DETAIL_CHARS]
     lines = traceback.format_exception_only(error)
     return _safe("".join(lines).strip()[-DETAIL_CHARS:]) or type(error).__name__
 

@@ -105,8 +105,7 @@ def _open(
     if atol:
         request = replace(request, task=with_tolerances(request.task, atol))
     bench = build_bench(request, session.mode, session.device)
-    convention = request.task.contract.convention
-    candidate = session.sandbox.load(source=source, entry=entry, convention=convention)
+    candidate = session.sandbox.load(source=source, **request.choice.options())
     return _Target(session, request, bench, candidate)
 
 
@@ -123,7 +122,11 @@ def _report(target: _Target, args: argparse.Namespace, atol: Mapping[str, float]
     return FuzzReport(
         task=TaskRef(contract.slug, request.task.digest),
         kernel=KernelRef(
-            facts.sha256, request.entry, facts.language, facts.text, contract.convention
+            facts.sha256,
+            request.choice.entry,
+            facts.language,
+            facts.text,
+            request.choice.convention,
         ),
         environment=target.session.environment,
         seed=args.seed,

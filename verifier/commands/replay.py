@@ -106,9 +106,7 @@ def replay_all(
     facts = read_source(source)
     request = make_request(Job(task.folder, Path(), verdict.kernel.entry, verdict.seed), facts)
     bench = build_bench(request, session.mode, session.device)
-    candidate = session.sandbox.load(
-        source=source, entry=verdict.kernel.entry, convention=verdict.kernel.convention
-    )
+    candidate = session.sandbox.load(source=source, **request.choice.options())
     gates = {gate.info.id: gate for gate in GATES}
     outcomes = []
     try:

@@ -74,6 +74,8 @@ def _object(kind: type[Any], definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return {}
     if hint in JSON_TYPES:
         return {"type": JSON_TYPES[hint]}
     if hint is type(None):

@@ -15,18 +15,19 @@ from typing import Any, Final
 
 import torch
 
+from verifier.conventions.calling import Kernel, Setup
+from verifier.conventions.errors import EntryError, OutputError
+
+FILE: Final = "kernel.py"
 MODULE_NAME: Final = "kernel_under_test"
 _NEWLINE: Final = b"\n"
 _PARAMETERS: Final = (torch.nn.Parameter,)
 _SYNTAX_ERRORS: Final = (SyntaxError, IndentationError, TabError)
 
 
-class EntryError(Exception):
-    """The source has no callable of the wanted name."""
-
-
-class OutputError(Exception):
-    """The kernel returned something that is no tensor or tuple of tensors."""
+def load(path: Path, setup: Setup) -> Kernel:
+    """The entry point of the file. Raises EntryError, or whatever the file raises."""
+    return entry_find(module_load(path), setup.entry)
 
 
 def module_load(path: Path) -> ModuleType:

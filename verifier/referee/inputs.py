@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from verifier.contract import Contract, Domain, DomainKind, Input
+from verifier.contract import Contract, Domain, DomainKind, Input, Structure
 from verifier.expressions import evaluate
 from verifier.records import CaseRecord
 from verifier.referee.generator import FILLS, Floats, Stream
@@ -86,7 +86,20 @@ def make_tensor(
     tensor = torch.from_numpy(np.ascontiguousarray(values).astype(_carrier(target)))
     if target.is_complex:
         tensor = torch.view_as_complex(tensor.reshape(count, 2))
-    return tensor.to(target).reshape(tuple(shape))
+    whole = tensor.reshape(tuple(shape))
+    if item.domain.structure is not None:
+        whole = STRUCTURES[item.domain.structure](whole)
+    return whole.to(target)
+
+
+STRUCTURES: Final[Mapping[Structure, Callable[[torch.Tensor], torch.Tensor]]] = {
+    Structure.SIGNS: lambda values: 1.0 - 2.0 * (values < 0),
+    Structure.SIMPLEX: lambda values: (values.abs() + 1.0) / (values.abs() + 1.0).sum(-1, True),
+    Structure.SYMMETRIC: lambda values: (values + values.mT) / 2,
+    Structure.LOWER_TRIANGULAR: torch.tril,
+    Structure.UPPER_TRIANGULAR: torch.triu,
+}
+"""Free values in float64 brought into a pattern."""
 
 
 def _carrier(dtype: torch.dtype) -> Any:

@@ -1,0 +1,12 @@
+"""Names that both sides know."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONVENTIONS: Final = ("function", "kernelbench", "cuda", "flashinfer")
+"""Every convention that the host knows."""
+
+DEFAULT_ENTRY: Final = "run"
+MODULE_ENTRY: Final = "ModelNew"
+"""What stands for the default where kernels are modules."""
