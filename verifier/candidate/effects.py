@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -145,6 +145,8 @@ class Patches:
         self._modules = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
         for name, module in self._modules.items():
             self._record(name, vars(module))
+        for name, module in _our_own():
+            self._record(name, vars(module))
         for kind in _types():
             self._record(f"{kind.__module__}.{kind.__qualname__}", kind.__dict__)
 
@@ -184,11 +186,23 @@ def _relied_on(value: Any) -> bool:
     return callable(value) or isinstance(value, property | types.GetSetDescriptorType)
 
 
+def _our_own() -> list[tuple[str, types.ModuleType]]:
+    """The judge's modules in this process: a kernel can reach them, and must not."""
+    return [(name, m) for name, m in sys.modules.items() if name.split(".")[0] == "verifier"]
+
+
+def _our_classes() -> Iterator[type]:
+    for name, module in _our_own():
+        kinds = (value for value in vars(module).values() if isinstance(value, type))
+        yield from (kind for kind in kinds if kind.__module__ == name)
+
+
 def _types() -> Iterable[type]:
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction, KernelInterface
 
+    yield from _our_classes()
     yield from (torch.Tensor, torch._C.TensorBase, torch.cuda.Event, torch.cuda.Stream)
     yield from (torch.nn.Module, torch.autograd.Function, torch.UntypedStorage)
     yield from (Autotuner, InterpretedFunction, JITFunction, KernelInterface)

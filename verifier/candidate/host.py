@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -134,6 +135,7 @@ class Host:
         self._at_import: list[str] = []
         self._effects_before: dict[str, None] = {}
         self._previous: tuple[torch.Tensor, ...] = ()
+        self._earlier: deque[torch.Tensor] = deque(maxlen=_EARLIER)
         self._timekeeping: Timekeeping | None = None
 
     def serve(self) -> None:
@@ -295,12 +297,19 @@ class Host:
         try:
             claims = region.put(outputs)
             for i, claim in enumerate(claims):
-                claim |= output_info(i, outputs, ranges, previous)
+                claim |= output_info(i, outputs, ranges, [*previous, *self._earlier])
             again = region.put(previous) if options.recheck_previous else []
         except Exception as error:  # noqa: BLE001 - a lazy or broken tensor can throw anything
             return _failure(error, loading=False)
-        self._previous = outputs
+        self._hold(outputs)
         return {"kind": ReplyKind.RETURNED, "outputs": claims, "previous": again}
+
+    def _hold(self, outputs: tuple[torch.Tensor, ...]) -> None:
+        """As callers do with results: those of the call before, and of some before that."""
+        self._earlier.extend(self._previous)
+        self._previous = outputs
+        while self._earlier and sum(map(_nbytes, self._earlier)) > _EARLIER_BYTES:
+            self._earlier.popleft()
 
     def _watched(self, witness: Witness) -> Body:
         """What the launches saw, copied out behind the outputs."""
@@ -342,7 +351,13 @@ class Host:
 
 
 _KEPT_ARENAS: Final = 3
+_EARLIER: Final = 16
+_EARLIER_BYTES: Final = 64 << 20
 _MAX_EFFECTS: Final = 200
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes()
 
 
 def _rows_taken(vast: Vast, outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

@@ -121,6 +121,8 @@ def _storage_problem(value: torch.Tensor) -> str:
         return f"a tensor with layout {value.layout}"
     if value.is_quantized:
         return "a quantized tensor"
+    if value.is_neg() or value.is_conj():
+        return "a tensor whose negation or conjugation is still to be done"
     if value.device.type == "meta":
         return "a tensor on the meta device, without storage"
     if value.numel() and value.untyped_storage().nbytes() == 0:
