@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "replay": "re-create a failure from a verdict",
     "fuzz": "draw cases for one kernel from a seed, and replay what failed",
     "calibrate": "sweep tolerances over a corpus: recall and false positives",
+    "audit": "judge many kernels of a corpus and count what is wrong with them",
     "schema": "print the JSON Schema of task.json",
     "serve": "stay warm and judge jobs from stdin (for the node agent)",
 }

@@ -8,6 +8,7 @@ a task that cannot be used, ends in a row that says so. No other kernel is touch
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 import sys
 import tempfile
@@ -51,6 +52,8 @@ class Plan:
     recycle: int = 0
     gates: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    stop_after_s: float | None = None
+    """No kernel is begun after so many seconds; the rest is for a resumed audit."""
 
 
 @dataclass(slots=True)
@@ -64,10 +67,13 @@ class Pool:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stop: threading.Event = field(default_factory=threading.Event)
     _faults: list[BaseException] = field(default_factory=list)
+    _deadline: float = math.inf
 
     def run(self, kernels: Sequence[CorpusKernel]) -> None:
         """Judge them all. Raises PoolError when no worker starts; KeyboardInterrupt stops soon."""
         self._queue.extend(chunks(kernels))
+        if self.plan.stop_after_s is not None:
+            self._deadline = time.monotonic() + self.plan.stop_after_s
         with tempfile.TemporaryDirectory(prefix="audit-") as scratch:
             count = min(self.plan.workers, len(self._queue))
             seats = [Seat(n, self.plan, Path(scratch) / str(n)) for n in range(count)]
@@ -93,6 +99,8 @@ class Pool:
             for chunk in self._chunks():
                 task = seat.lay_out(self.corpus.tasks[chunk[0].task])
                 for kernel in chunk:
+                    if time.monotonic() > self._deadline:
+                        return
                     row = seat.judge(kernel, task)
                     if self._stop.is_set():
                         return
