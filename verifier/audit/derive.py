@@ -8,6 +8,7 @@ tried, with output sizes that an expression describes. All else is fixed or refu
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import multiprocessing
@@ -23,7 +24,7 @@ from typing import Any, Final
 import torch
 
 from verifier.audit.corpus import CorpusTask
-from verifier.audit.deriving import Definition, Derived
+from verifier.audit.deriving import Definition, Derived, Kind
 from verifier.audit.tracing import Call, Trace, TraceError, trace
 from verifier.contract import TaskError, load_task
 from verifier.pipeline import Request, build_bench
@@ -50,6 +51,8 @@ NOT_UNIQUE: Final = frozenset({"eig", "svd", "qr", "lu", "ldl_factor", "rand"})
 
 def derive(definition: Definition) -> Derived:
     """The task of one definition. Raises TraceError or TaskError saying why there is none."""
+    if definition.kind is Kind.MODULE:
+        return _module(definition)
     if definition.stem in NOT_UNIQUE:
         raise TraceError("its answer is not unique, or is random")
     found = trace(definition.code, definition.test, definition.helpers, definition.stem)
@@ -60,6 +63,19 @@ def derive(definition: Definition) -> Derived:
         except (TraceError, TaskError) as error:
             problems.append(str(error))
     raise TraceError(problems[0] if problems else "no call of its test has a tensor among its args")
+
+
+def _module(definition: Definition) -> Derived:
+    """A KernelBench problem at its own sizes. Raises TraceError where they are too great."""
+    exchange = importlib.import_module("verifier.exchange.kernelbench")
+    try:
+        own = exchange.import_problem(definition.code.encode(), definition.name)[0]
+    except ValueError as error:
+        raise TraceError(str(error)) from error
+    if own.elements > MAX_ELEMENTS:
+        raise TraceError(f"a tensor of more than {MAX_ELEMENTS:,} elements is among its tensors")
+    contract = json.dumps({**own.contract, "category": definition.category})
+    return Derived(definition.name, CorpusTask(definition.name, contract, own.reference))
 
 
 def _variants(found: Trace) -> list[tuple[str, list[Call]]]:
@@ -212,7 +228,11 @@ class Lab:
         """The dims that may change: alone, each at several sizes, and then all together."""
         alone = {name for name, size in axes.sizes.items() if self._takes(axes, _moves(name, size))}
         together = [
-            {name: size + 1 + i for i, (name, size) in enumerate(axes.sizes.items()) if name in alone},
+            {
+                name: size + 1 + i
+                for i, (name, size) in enumerate(axes.sizes.items())
+                if name in alone
+            },
             {name: 2 * size + 1 for name, size in axes.sizes.items() if name in alone},
         ]
         return frozenset(alone) if alone and self._takes(axes, together) else frozenset()
@@ -266,7 +286,9 @@ def _out(index: int, answers: Answers, free: frozenset[str]) -> Out | None:
     return Out(tuple(known), dtype_name(first)) if len(known) == len(shape) else None
 
 
-def _expression(seen: list[tuple[Mapping[str, int], int]], free: frozenset[str]) -> int | str | None:
+def _expression(
+    seen: list[tuple[Mapping[str, int], int]], free: frozenset[str]
+) -> int | str | None:
     """The first simple rule that gives every size seen."""
     base_sizes, base = seen[0]
     if all(size == base for _, size in seen):
@@ -285,7 +307,11 @@ def _rules(base: Mapping[str, int], size: int, names: list[str]) -> Iterator[tup
         for k in range(2, 17):
             yield f"{k} * {n}", lambda s, n=n, k=k: k * s[n]
         for stride, back in itertools.product(range(1, 5), range(-4, 17)):
-            text = f"({n} - {back}) // {stride} + 1" if back >= 0 else f"({n} + {-back}) // {stride} + 1"
+            text = (
+                f"({n} - {back}) // {stride} + 1"
+                if back >= 0
+                else f"({n} + {-back}) // {stride} + 1"
+            )
             yield text, lambda s, n=n, k=back, d=stride: (s[n] - k) // d + 1
     for one, other in itertools.combinations_with_replacement(names, 2):
         yield f"{one} * {other}", lambda s, a=one, b=other: s[a] * s[b]
@@ -391,11 +417,15 @@ def _document(
             for i, tensor in enumerate(lab.tensors)
         ],
         "outputs": [
-            {"name": f"out{i}" if len(outputs) > 1 else "out", "shape": list(out.shape), "dtype": out.dtype}
+            {
+                "name": f"out{i}" if len(outputs) > 1 else "out",
+                "shape": list(out.shape),
+                "dtype": out.dtype,
+            }
             for i, out in enumerate(outputs)
         ],
-        "behaviour": {"fixed_shape": not free},
-        "description": f"Derived from the benchmark's own reference and {len(calls)} calls of its test.",
+        "behaviour": {"fixed_shape": not free, "library_calls": definition.library_calls},
+        "description": f"Derived from the benchmark's own reference and {len(calls)} calls of it.",
         "tags": ["derived"],
     }
 

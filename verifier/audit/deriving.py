@@ -9,9 +9,19 @@ import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from verifier.audit.corpus import CorpusError, CorpusTask
 from verifier.records import from_json, to_json
+
+
+class Kind(StrEnum):
+    """How a benchmark writes a task down."""
+
+    CALLS = "calls"
+    """A function, and a test that calls it."""
+    MODULE = "module"
+    """KernelBench's ``Model``, ``get_inputs`` and ``get_init_inputs``, in ``code`` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +40,10 @@ class Definition:
     test: str
     stem: str
     helpers: Mapping[str, str] = field(default_factory=dict)
+    kind: Kind = Kind.CALLS
     shapes_are_free: bool = True
+    library_calls: bool = True
+    """Whether a wrapper may leave part of the work to torch: these benchmarks do not forbid it."""
 
 
 @dataclass(frozen=True, slots=True)

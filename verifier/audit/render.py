@@ -97,7 +97,18 @@ def _two_by_two(title: str, table: TwoByTwo) -> Table:
 
 
 def _gates(title: str, group: Group) -> Table:
-    heads = ("gate", "PASS", "FAIL", "hard", "alone", "n/a", "open", "ERROR", "% FAIL", "95% interval")
+    heads = (
+        "gate",
+        "PASS",
+        "FAIL",
+        "hard",
+        "alone",
+        "n/a",
+        "open",
+        "ERROR",
+        "% FAIL",
+        "95% interval",
+    )
     rows: list[Sequence[str]] = []
     for one in group.gates:
         _, _, percent, interval = _cells(one.share)
