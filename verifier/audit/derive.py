@@ -94,7 +94,7 @@ def _derive(definition: Definition, found: Trace, form: str, calls: list[Call]) 
     lab.check_ordinary()
     axes = Axes.tied([call.tensors for call in calls], largest.tensors)
     free = lab.free(axes) if definition.shapes_are_free else frozenset()
-    outputs, free = lab.outputs(axes, free)
+    outputs, free = lab.outputs(axes, free, lab.small(axes, free))
     document = _document(definition, lab, axes, free, outputs, calls)
     task = CorpusTask(definition.name, json.dumps(document), _reference(definition, form, lab))
     _try_out(task)
@@ -237,6 +237,10 @@ class Lab:
         ]
         return frozenset(alone) if alone and self._takes(axes, together) else frozenset()
 
+    def small(self, axes: Axes, free: frozenset[str]) -> frozenset[str]:
+        """The free dims that may go down to 1; the others stay at the test's sizes or above."""
+        return frozenset(n for n in free if self._takes(axes, [{n: 1}, {n: 2}]))
+
     def _takes(self, axes: Axes, moves: Iterable[Mapping[str, int]]) -> bool:
         for move in moves:
             try:
@@ -245,22 +249,25 @@ class Lab:
                 return False
         return True
 
-    def outputs(self, axes: Axes, free: frozenset[str]) -> tuple[list[Out], frozenset[str]]:
+    def outputs(
+        self, axes: Axes, free: frozenset[str], small: frozenset[str]
+    ) -> tuple[list[Out], frozenset[str]]:
         """The outputs' shapes as expressions over the free dims; without free dims where some size
         follows no simple rule."""
         trials = [axes.sizes]
         for step, name in enumerate(sorted(free)):
             trials += [{**axes.sizes, **move} for move in _moves(name, axes.sizes[name])]
             trials.append({**axes.sizes, **{n: axes.sizes[n] + 3 + step for n in free}})
+        trials += [{**axes.sizes, name: 1} for name in sorted(free & small)]
         answers = [(sizes, self.call(self.make(axes, sizes))) for sizes in trials]
         outs = [_out(i, answers, free) for i in range(len(answers[0][1]))]
         if free and any(out is None for out in outs):
-            return self.outputs(axes, frozenset())
+            return self.outputs(axes, frozenset(), small)
         return [out for out in outs if out is not None], free
 
 
 def _moves(name: str, size: int) -> list[dict[str, int]]:
-    return [{name: other} for other in (size + 1, 2 * size + 1, 1, 37) if other != size]
+    return [{name: other} for other in (size + 1, 2 * size + 1, size + 37)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,11 +406,14 @@ def _document(
     outputs: Sequence[Out],
     calls: Sequence[Call],
 ) -> dict[str, Any]:
+    small = lab.small(axes, free)
     return {
         "slug": definition.name,
         "title": definition.title,
         "category": definition.category,
-        "dims": {name: _dim(axes.sizes[name], axes.seen[name]) for name in sorted(free)},
+        "dims": {
+            name: _dim(axes.sizes[name], axes.seen[name], name in small) for name in sorted(free)
+        },
         "inputs": [
             {
                 "name": f"a{i}",
@@ -430,12 +440,12 @@ def _document(
     }
 
 
-def _dim(size: int, seen: Sequence[int]) -> dict[str, Any]:
-    return {
-        "candidates": sorted({*seen, size, *EXTRA_SIZES}),
-        "usual": size,
-        "minimum": 0 if 0 in seen else 1,  # the empty tensor is in the contract where it was tested
-    }
+def _dim(size: int, seen: Sequence[int], small: bool) -> dict[str, Any]:
+    """The empty tensor is in the contract where it was tested, sizes below the test's where the
+    reference takes them."""
+    minimum = 0 if 0 in seen else 1 if small else min(seen)
+    sizes = sorted({*seen, size, *(extra for extra in EXTRA_SIZES if extra >= minimum)})
+    return {"candidates": sizes, "usual": size, "minimum": minimum}
 
 
 def _domain(tensor: torch.Tensor, bounds: tuple[float, float] | None) -> dict[str, Any]:

@@ -83,5 +83,7 @@ def _open(path: Path, mode: str) -> IO[str]:
     """Text in UTF-8. The archive holds no time stamp, so that equal corpora give equal files."""
     if path.suffix != ".gz":
         return path.open(mode, encoding="utf-8", newline="\n")
-    raw = gzip.GzipFile(path, mode + "b", compresslevel=9, mtime=0)
+    # Neither the name nor the time goes into the archive; closing the text closes both files.
+    raw = gzip.GzipFile("", mode + "b", compresslevel=9, fileobj=path.open(mode + "b"), mtime=0)
+    raw.myfileobj = raw.fileobj
     return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")

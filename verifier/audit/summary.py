@@ -130,7 +130,7 @@ def summarise(kernels: Iterable[CorpusKernel], rows: Iterable[Row]) -> Summary:
     done = {row.key for row in kept}
     judged = [row for row in kept if row.verdict is not None]
     return Summary(
-        corpora=tuple(sorted({one.corpus for one in (*corpus, *kept)})),
+        corpora=tuple(sorted({one.corpus for one in corpus} | {row.corpus for row in kept})),
         in_corpus=len(corpus),
         not_judged=_reasons(one.problem for one in corpus if one.problem),
         left=sum(not one.problem and one.key not in done for one in corpus),

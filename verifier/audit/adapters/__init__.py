@@ -38,5 +38,5 @@ def find(name: str) -> Adapter:
     """The adapter of that name. Raises CorpusError naming those that there are."""
     if name not in ADAPTERS:
         raise CorpusError(f"no adapter {name!r}; there are {', '.join(ADAPTERS)}")
-    module: Adapter = importlib.import_module(f"{__name__}.{ADAPTERS[name]}")  # type: ignore[assignment]
+    module: Adapter = importlib.import_module(f"{__name__}.{ADAPTERS[name]}")
     return module
