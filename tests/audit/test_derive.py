@@ -63,7 +63,10 @@ def test_the_empty_tensor_is_in_the_contract_where_it_was_tested() -> None:
 
 def test_a_call_that_the_reference_refuses_is_no_task() -> None:
     code = "def f(x):\n    if x.dim() == 1:\n        raise ValueError\n    return x + 1\n"
-    calls = "\n    try:\n        f(torch.randn(4))\n    except ValueError:\n        f(torch.randn(2, 2))"
+    calls = (
+        "\n    try:\n        f(torch.randn(4))"
+        "\n    except ValueError:\n        f(torch.randn(2, 2))"
+    )
     assert len(contract(code, calls)["inputs"][0]["shape"]) == 2
 
 
