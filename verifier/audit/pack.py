@@ -4,7 +4,6 @@ that has neither the corpus nor a network."""
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ def is_pack(path: Path) -> bool:
     if not path.is_file() or not path.name.endswith(_SUFFIXES):
         return False
     try:
-        with _open(path, "r") as file:
+        with _open(path) as file:
             first = json.loads(file.readline(4096))
     except (OSError, ValueError):
         return False
@@ -30,15 +29,21 @@ def is_pack(path: Path) -> bool:
 
 
 def write_pack(path: Path, corpus: Corpus) -> int:
-    """Write the corpus; returns the size of the file in bytes. Tasks come before their kernels."""
+    """Write the corpus; returns the size of the file in bytes. Tasks come before their kernels, and
+    equal corpora give equal files."""
     used = {kernel.task for kernel in corpus.judgeable}
-    with _open(path, "w") as file:
-        _put(file, "head", {"format": FORMAT})
-        for name in sorted(used):
-            _put(file, "task", to_json(corpus.tasks[name]))
-        for kernel in corpus.kernels:
-            _put(file, "kernel", to_json(kernel))
+    lines = [
+        _line({"format": FORMAT}),
+        *(_line({**to_json(corpus.tasks[name]), "kind": "task"}) for name in sorted(used)),
+        *(_line({**to_json(kernel), "kind": "kernel"}) for kernel in corpus.kernels),
+    ]
+    text = "".join(lines).encode("utf-8")
+    path.write_bytes(gzip.compress(text, 9, mtime=0) if path.suffix == ".gz" else text)
     return path.stat().st_size
+
+
+def _line(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, separators=(",", ":")) + "\n"
 
 
 def read_pack(path: Path) -> Corpus:
@@ -56,7 +61,7 @@ def read_pack(path: Path) -> Corpus:
 
 def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
-        with _open(path, "r") as file:
+        with _open(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     document = json.loads(line)
@@ -74,16 +79,7 @@ def _head(document: Mapping[str, Any]) -> str:
     return "head"
 
 
-def _put(file: IO[str], kind: str, document: Mapping[str, Any]) -> None:
-    line = {**document, "kind": kind} if kind != "head" else document
-    file.write(json.dumps(line, separators=(",", ":")) + "\n")
-
-
-def _open(path: Path, mode: str) -> IO[str]:
-    """Text in UTF-8. The archive holds no time stamp, so that equal corpora give equal files."""
-    if path.suffix != ".gz":
-        return path.open(mode, encoding="utf-8", newline="\n")
-    # Neither the name nor the time goes into the archive; closing the text closes both files.
-    raw = gzip.GzipFile("", mode + "b", compresslevel=9, fileobj=path.open(mode + "b"), mtime=0)
-    raw.myfileobj = raw.fileobj
-    return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
