@@ -56,6 +56,11 @@ def test_a_prediction_is_called_the_way_the_test_calls() -> None:
     assert "return f(a0, shift=2.0)" in found.shim
 
 
+def test_a_prediction_gets_the_imports_of_the_test_that_stood_below_it() -> None:
+    found = derive(definition("def f(x):\n    return x + 1\n", "f(torch.randn(4))"))
+    assert "\nimport torch\n" in found.shim
+
+
 def test_the_empty_tensor_is_in_the_contract_where_it_was_tested() -> None:
     found = contract("def f(x):\n    return x + 1\n", "f(torch.randn(4)); f(torch.randn(0))")
     assert found["dims"]["D0"]["minimum"] == 0

@@ -8,6 +8,7 @@ tried, with output sizes that an expression describes. All else is fixed or refu
 
 from __future__ import annotations
 
+import ast
 import importlib
 import itertools
 import json
@@ -38,6 +39,8 @@ MAX_ELEMENTS: Final = 1 << 24
 MAX_RANK: Final = 6
 EXTRA_SIZES: Final = (1, 2, 7, 16, 33, 100, 129, 257)
 """Candidates of a free dim beside the test's own sizes."""
+
+LIBRARIES: Final = frozenset({"torch", "math", "numpy", "triton", "typing"})
 
 ENTRY: Final = "audited"
 """Name of the function that calls the prediction the way that the test does."""
@@ -98,7 +101,7 @@ def _derive(definition: Definition, found: Trace, form: str, calls: list[Call]) 
     document = _document(definition, lab, axes, free, outputs, calls)
     task = CorpusTask(definition.name, json.dumps(document), _reference(definition, form, lab))
     _try_out(task)
-    return Derived(definition.name, task, found.function, ENTRY, _shim(form, lab))
+    return Derived(definition.name, task, found.function, ENTRY, _shim(definition, form, lab))
 
 
 # --- experiments
@@ -480,11 +483,30 @@ def _reference(definition: Definition, form: str, lab: Lab) -> str:
     return definition.code.rstrip() + entry
 
 
-def _shim(form: str, lab: Lab) -> str:
+def _shim(definition: Definition, form: str, lab: Lab) -> str:
+    """The call, below the test's own imports: the test stands in one file with the prediction, so
+    a prediction that forgot to import torch works there, and is not to be blamed for it here."""
     return (
         "\n\n\n# Appended by the audit: the call that the benchmark's own test makes.\n"
-        f"def {ENTRY}({_arguments(lab)}):\n    return {_packed(form, lab)}\n"
+        + "".join(f"{line}\n" for line in _imports(definition.test))
+        + f"\n\ndef {ENTRY}({_arguments(lab)}):\n    return {_packed(form, lab)}\n"
     )
+
+
+def _imports(test: str) -> list[str]:
+    """What a test imports of the libraries, at its top level."""
+    found: list[str] = []
+    for node in ast.parse(test).body:
+        match node:
+            case ast.Import(names=aliases):
+                roots = {alias.name.partition(".")[0] for alias in aliases}
+            case ast.ImportFrom(module=str(module), level=0):
+                roots = {module.partition(".")[0]}
+            case _:
+                continue
+        if roots <= LIBRARIES:
+            found.append(ast.unparse(node))
+    return found
 
 
 def _try_out(task: CorpusTask) -> None:
