@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from kernelhub import audit
 from kernelhub.programs import BIN
 from verifier.records import GateId, GateStatus, Outcome
 from verifier.wording import Faults, in_one_line
@@ -453,6 +454,7 @@ def make_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, parents=[common], help=words, description=words)
         command.add_argument("run", type=run_id_of, metavar="RUN", help="id of the run")
         command.set_defaults(action=action)
+    commands.add_parser("audit", add_help=False, help="judge a corpus on this machine and count")
     listing = commands.add_parser("tasks", parents=[common], help="list what can be submitted to")
     listing.add_argument("--suite", help="only tasks of this suite")
     listing.set_defaults(action=tasks)
@@ -519,6 +521,9 @@ def make_client(url: str, token: str) -> httpx.Client:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console command: prints, and gives the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["audit"]:
+        return audit.run(words[1:])  # on this machine: it needs no hub
     options = make_parser().parse_args(arguments)
     try:
         url = hub_url(options)

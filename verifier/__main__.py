@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "defend": "the four defences of the verifier's own judgement",
     "health": "examine the device: known answers, memory, what the driver says",
     "retime": "time kernels twice: by how much does the clock differ from itself?",
+    "audit": "judge many kernels of a corpus and count what is wrong with them",
     "schema": "print the JSON Schema of task.json",
     "import": "make task folders of other benchmarks' tasks",
     "export": "write a verdict in another benchmark's form",

@@ -209,6 +209,9 @@ def job_from_json(document: Mapping[str, Any]) -> Job:
         raise UsageError(f"seed {seed!r} is no whole number")
     if gates is not None and not (isinstance(gates, list) and all(map(_is_text, gates))):
         raise UsageError(f"gates {gates!r} is no list of names such as 'G4'")
+    limit_s = document.get("time_limit_s", TOTAL_S)
+    if isinstance(limit_s, bool) or not isinstance(limit_s, int | float):
+        raise UsageError(f"time_limit_s {limit_s!r} is no number of seconds")
     return Job(
         task=_path(document, "task"),
         kernel=_path(document, "kernel"),
@@ -216,6 +219,7 @@ def job_from_json(document: Mapping[str, Any]) -> Job:
         seed=seed,
         gates=parse_gates(gates),
         timed=bool(document.get("measure", True)),
+        total_s=float(limit_s),
     )
 
 
