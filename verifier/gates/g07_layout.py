@@ -161,6 +161,9 @@ class Layout:
     self_check = True
 
     def applies(self, bench: Bench) -> str | None:
+        """Not to random draws, which no two layouts have in common."""
+        if bench.contract.behaviour.random:
+            return "draws random numbers"
         return None if any(item.shape for item in bench.contract.inputs) else "no input has an axis"
 
     def cases(self, bench: Bench) -> Iterable[CaseRecord]:

@@ -168,3 +168,9 @@ def test_without_a_gpu_nothing_is_vast() -> None:
     finding = GATE.judge(bench, _beyond_case(bench), bench.new_eager())
     assert finding.status is GateStatus.NOT_APPLICABLE
     assert "on a GPU only" in finding.detail
+
+
+def test_a_random_op_is_asked_for_its_shapes_alone() -> None:
+    judged = judge_eager(GATE, make_bench("dropout"))
+    assert judged.status is GateStatus.PASS, judged.explain()
+    assert {f.status for _, f in judged.findings} <= {GateStatus.PASS, GateStatus.NOT_APPLICABLE}

@@ -60,3 +60,7 @@ def test_each_layout_is_tried_on_each_task() -> None:
     bench = bench_for(HERE / "violator_borrowed_strides.py")
     kinds = {case.label.split("-")[0] for case in GATE.cases(bench)}
     assert kinds == {"transposed", "step2", "offset", "expanded", "broadcast", "packed"}
+
+
+def test_random_ops_are_not_asked() -> None:
+    assert GATE.applies(make_bench("dropout")) == "draws random numbers"
