@@ -90,7 +90,7 @@ def test_a_hostile_kernel_is_caught_by_a_named_gate(
         assert verdict.loose.accepted is one.loose, verdict.loose.detail
 
 
-@pytest.mark.parametrize(("each", "kernel"), twins(), ids=name)
+@pytest.mark.parametrize(("each", "kernel"), list(twins()), ids=name)
 def test_an_honest_twin_is_accepted(session: Session, each: ThreatClass, kernel: Path) -> None:
     skip_elsewhere(each.twins_where)
     verdict = judge(session, kernel)

@@ -101,6 +101,7 @@ def test_a_task_that_cannot_be_used_is_a_row_and_ends_nothing(
 ) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/task.json").write_text("{")
+    (tmp_path / "broken/reference.py").touch()
     (row,) = sweep(warm_session, find_trials([tmp_path], [Control.EAGER]), seed=0)
     assert "task.json" in row.error
     assert not row.clean

@@ -28,7 +28,9 @@ def origin_since(started: float, environment: Environment, seed: int) -> Origin:
     """Where a study comes from that began at this time (seconds since the epoch)."""
     made_at = datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds")
     words = shlex.join(_plain(sys.argv[1:]))
-    return Origin(f"python -m verifier {words}", made_at, time.time() - started, environment, seed)
+    return Origin(
+        f".venv/bin/python -m verifier {words}", made_at, time.time() - started, environment, seed
+    )
 
 
 def _plain(words: list[str]) -> list[str]:
