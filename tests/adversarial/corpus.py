@@ -115,7 +115,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "cached_weight",
         "Keeps what it made of an input that seldom changes",
-        (attack("squares", 12, escapes="one drawn input is changed, and it is seldom this one"),),
+        (attack("squares", 12),),
     ),
     ThreatClass(
         "constant_output",
@@ -211,12 +211,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("clock", 8, 12),
             attack("events", 8, 12),
-            attack(
-                "judges_clock",
-                8,
-                12,
-                escapes="functions of the verifier itself are not among those watched for patches",
-            ),
+            attack("judges_clock", 8, 12),
         ),
     ),
     ThreatClass(
@@ -229,18 +224,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "patched_judge",
         "What gathers evidence in its process gathers none",
         (
-            attack(
-                "witness",
-                8,
-                12,
-                escapes="functions of the verifier itself are not among those watched for patches",
-            ),
-            attack(
-                "forged_state",
-                8,
-                12,
-                escapes="functions of the verifier itself are not among those watched for patches",
-            ),
+            attack("witness", 8, 12),
+            attack("forged_state", 8, 12),
         ),
     ),
     ThreatClass(
@@ -348,13 +333,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("channel", 1, loose=False),
             attack("exit", 1, loose=False),
-            attack(
-                "lazy_sign",
-                1,
-                7,
-                12,
-                escapes="signs that are still to be applied are applied by the host",
-            ),
+            attack("lazy_sign", 1, loose=False),
             attack("subclass", 1, 12, loose=False),
         ),
         ("g12/hostile_subclass",),
@@ -419,14 +398,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "tuner_cheats",
         "A configuration that is fast, for it leaves work out",
-        (
-            attack(
-                "fast_configuration",
-                1,
-                3,
-                escapes="the first configuration alone runs in the interpreter",
-            ),
-        ),
+        (attack("fast_configuration", 1, 3),),
     ),
     ThreatClass(
         "freed_memory",

@@ -8,6 +8,7 @@ another stream.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -400,19 +401,20 @@ def _visible(bench: Bench, case: CaseRecord, one: Sequence[Arg], two: Sequence[A
     return any(bool(_beyond(a, b, by).any()) for a, b, by in zip(old, new, allowed, strict=True))
 
 
-def _alter(
-    bench: Bench, args: Sequence[Arg], fresh: Sequence[Arg], kind: str, draw: Stream
-) -> list[Arg]:
-    """One element from other data, or two elements exchanged, in one of the inputs."""
-    changed = list(args)
-    tensors = [
+def _alterable(bench: Bench, args: Sequence[Arg]) -> list[int]:
+    """Inputs that can be changed a little."""
+    return [
         place
         for place, arg in enumerate(args)
         if isinstance(arg, torch.Tensor) and arg.numel() > 1 and not _ascending(bench, place)
     ]
-    if not tensors:
-        return changed
-    place = tensors[int(draw.integers(0, len(tensors), 1)[0])]
+
+
+def _alter(
+    args: Sequence[Arg], fresh: Sequence[Arg], place: int, kind: str, draw: Stream
+) -> list[Arg]:
+    """One element from other data, or two elements exchanged, in this input."""
+    changed = list(args)
     arg, other = _tensor(args[place]), _tensor(fresh[place])
     flat = arg.flatten().clone()
     i, j = (int(index) for index in draw.integers(0, flat.numel(), 2))
@@ -438,12 +440,12 @@ def _changes(bench: Bench, case: CaseRecord) -> Iterator[tuple[str, list[Arg], P
     current = bench.args(case)
     yield "first data", current, Placement.SAME
     fresh, draw = _other(bench, case, "fresh"), Stream(case.seed, "change")
-    for kind in CHANGES:
+    for place, kind in itertools.product(_alterable(bench, current), CHANGES):
         for _ in range(8):
-            trial = _alter(bench, current, fresh, kind, draw)
+            trial = _alter(current, fresh, place, kind, draw)
             if _visible(bench, case, current, trial):
                 current = trial
-                yield kind, current, Placement.SAME
+                yield f"{kind} in {bench.contract.call_order[place]}", current, Placement.SAME
                 break
     yield "other data elsewhere", fresh, Placement.FRESH
     yield "the first data elsewhere", bench.args(case), Placement.FRESH
