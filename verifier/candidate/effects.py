@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import os
 import random
 import signal
 import sys
 import threading
+import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -76,6 +78,7 @@ def _process() -> State:
         "trace or profile function": (sys.gettrace(), sys.getprofile()),
         "signal handlers": tuple(signal.getsignal(n) for n in (signal.SIGINT, signal.SIGALRM)),
         "python threads": sorted(t.name for t in threading.enumerate()),
+        "running threads": len(sys._current_frames()),
         "raw threads": _thread_count(),
         "umask": _umask(),
     }
@@ -102,6 +105,35 @@ def _thread_count() -> int:
     with suppress(OSError):
         return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - twice a call
     return 0
+
+
+def written_late(before: State, outputs: Sequence[torch.Tensor]) -> bool:
+    """Wait for native threads that a call has left, and say whether they wrote to its outputs.
+
+    A thread that Python has joined is no longer one of its own, and yet the kernel of the system
+    may still be ending it. Such a thread runs nothing. One that has not begun to run looks the
+    same, and would show here.
+    """
+    if _thread_count() <= before.get("raw threads", 0):
+        return False
+    running, written = before.get("running threads"), _bytes(outputs)
+    deadline = time.monotonic() + _THREAD_ENDS_S
+    while _thread_count() > before.get("raw threads", 0) and time.monotonic() < deadline:
+        if len(sys._current_frames()) != running:  # it has work to do: the state will show it
+            break
+        time.sleep(0.001)
+    return _bytes(outputs) != written
+
+
+_THREAD_ENDS_S: Final = 0.1
+
+
+def _bytes(outputs: Sequence[torch.Tensor]) -> list[bytes]:
+    """Without letting another thread of Python's run meanwhile."""
+    with suppress(NotImplementedError, RuntimeError):  # not every tensor has a storage
+        storages = [tensor.untyped_storage() for tensor in outputs if tensor.device.type == "cpu"]
+        return [ctypes.string_at(s.data_ptr(), s.nbytes()) for s in storages if s.nbytes()]
+    return []
 
 
 def state_take() -> State:

@@ -219,8 +219,9 @@ class Host:
         stage = Stage(options, self._inputs.ranges, interpreted=_LAUNCHES.interpreted)
         clock = _DeviceClock(self._device, options)
         outputs, failure = self._run_kernel(arguments, stage, clock)
+        late = effects.written_late(self._state, outputs)
         stage.returned(outputs)
-        changes = self._state_advance()
+        changes = ["outputs, by late threads"] * late + self._state_advance()
         with clock.stream():
             reply = failure or self._describe(outputs, body, options)
         self._inputs.copy_back(self._arena, body)
