@@ -119,10 +119,11 @@ class Memory:
         options: CallOptions,
     ) -> Tensors | Finding:
         reply = subject.call(args, options)
-        touched = self._touched(bench, reply)
+        touched = self.in_passing(bench, args, reply)
         return touched or bench.formed(case, args, reply)
 
-    def _touched(self, bench: Bench, reply: Reply) -> Finding | None:
+    def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
+        """In whatever call: what lies around its memory is as it was."""
         if not reply.touched_guards:
             return None
         zones = "; ".join(reply.touched_guards[:3])
