@@ -183,14 +183,16 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self.options.watch:
                 self._anywhere = None
                 witness.full |= _hooked()
-                memory = witness.arrive(identity(function), (args, given), self._find)
+                with self.paused(noting=False):
+                    memory = witness.arrive(identity(function), (args, given), self._find)
             return tuple(came_to) if isinstance(sizes, tuple | list) else sizes
 
         kwargs["grid"] = last_moment
         try:
             yield
         finally:
-            witness.leave(memory, came_to)
+            with self.paused(noting=False):
+                witness.leave(memory, came_to)
 
     def returned(self, outputs: Sequence[torch.Tensor]) -> None:
         """The call has ended: with ``watch``, the memory behind its outputs is written down."""
@@ -271,10 +273,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._paused or not self.options.watch or name not in BOOKKEEPING:
             return func(*args, **kwargs)
         self._anywhere = None
-        given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
+        with self.paused(noting=False):
+            given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
         result = func(*args, **kwargs)
         made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        self.evidence.witness.leave(None if given is None else [*given, *made])
+        with self.paused(noting=False):
+            self.evidence.witness.leave(None if given is None else [*given, *made])
         return result
 
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
