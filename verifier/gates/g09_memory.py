@@ -123,10 +123,12 @@ class Memory:
         return touched or bench.formed(case, args, reply)
 
     def _touched(self, bench: Bench, reply: Reply) -> Finding | None:
-        if not reply.touched_guards:
-            return None
-        zones = "; ".join(reply.touched_guards[:3])
-        return failed(f"wrote outside of its memory: {zones}")
+        if reply.touched_guards:
+            zones = "; ".join(reply.touched_guards[:3])
+            return failed(f"wrote outside of its memory: {zones}")
+        if reply.far:
+            return failed(f"reaches outside of its memory: {'; '.join(reply.far[:3])}")
+        return None
 
     def _attribute(
         self,
