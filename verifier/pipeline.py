@@ -37,6 +37,7 @@ from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
 from verifier.minimise import smallest
+from verifier.recorder import Bar, Recorder
 from verifier.records import (
     NOT_ASKED,
     CallDigest,
@@ -57,18 +58,9 @@ from verifier.records import (
     Verdict,
     to_json,
 )
-from verifier.referee.bench import Bench, digest, load_reference
+from verifier.referee.bench import Bench, load_reference
 from verifier.source import SourceFacts
-from verifier.subject import (
-    ORDINARY,
-    Arg,
-    CallOptions,
-    InfrastructureError,
-    Reply,
-    ReplyKind,
-    Subject,
-    config_of,
-)
+from verifier.subject import InfrastructureError, Subject, config_of
 
 GATES: Final[tuple[Gate, ...]] = (
     g01_agreement.GATE,
@@ -84,11 +76,6 @@ GATES: Final[tuple[Gate, ...]] = (
     g11_metamorphic.GATE,
     g12_honest.GATE,
 )
-
-FATAL: Final = frozenset(
-    {ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY, ReplyKind.LOAD_FAILED}
-)
-"""Replies after which trying the same kernel again and again only costs time."""
 
 MAX_DEATHS: Final = 3
 """So many fatal replies in one gate end that gate."""
@@ -148,40 +135,7 @@ class Request:
         return choose(self.task.contract, self.facts.text, self.entry)
 
 
-@dataclass(slots=True)
-class Recorder:
-    """A subject that remembers the digests of its calls and how they ended.
-
-    With ``config`` it also chooses for the kernel's autotuners, unless a gate does: a clock would
-    choose otherwise each time, and what is judged must be what a replay judges.
-    """
-
-    subject: Subject
-    check: Callable[[], None] = lambda: None
-    calls: list[CallDigest] = field(default_factory=list)
-    kinds: list[ReplyKind] = field(default_factory=list)
-    config: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.subject.name
-
-    def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
-        self.check()
-        before = digest(args)
-        if options.config is None:
-            options = replace(options, config=self.config)
-        reply = self.subject.call(args, options)
-        self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
-        self.kinds.append(reply.kind)
-        return reply
-
-    def restart(self) -> None:
-        self.subject.restart()
-
-    @property
-    def deaths(self) -> int:
-        return sum(kind in FATAL for kind in self.kinds)
+Failure = tuple[CaseRecord, Finding, tuple[CallDigest, ...]]
 
 
 @dataclass(slots=True)
@@ -190,7 +144,7 @@ class GateRun:
 
     gate: Gate
     passed: int = 0
-    failures: list[tuple[CaseRecord, Finding, tuple[CallDigest, ...]]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
@@ -225,7 +179,7 @@ class GateRun:
         return GateStatus.PASS if self.passed else GateStatus.NOT_APPLICABLE
 
     @property
-    def worst_failure(self) -> tuple[CaseRecord, Finding, tuple[CallDigest, ...]]:
+    def worst_failure(self) -> Failure:
         return next((item for item in self.failures if item[1].hard), self.failures[0])
 
 
@@ -251,6 +205,9 @@ class Verification:
         self._witness: Candidate | None = None
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
+        self._bar = Bar(bench, GATES, self._check)
+        self._in_passing: dict[GateId, Failure] = {}
+        """What gates would say of other gates' calls, until it is their turn."""
         self._emit_progress = emit
         self._started = time.perf_counter()
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -332,7 +289,23 @@ class Verification:
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)
-        return tuple(results)
+        return tuple(self._amended(*pair) for pair in zip(GATES, results, strict=True))
+
+    def _amended(self, gate: Gate, result: GateResult) -> GateResult:
+        """The result, with what the calls of later gates showed."""
+        found = self._in_passing.pop(gate.info.id, None)
+        if (
+            found is None
+            or result.status is GateStatus.FAIL
+            or gate.info.id not in self._request.gates
+        ):
+            return result
+        seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
+        amended = replace(
+            seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
+        )
+        self._emit(EventKind.GATE, to_json(amended))
+        return amended
 
     def _one_gate(self, gate: Gate, stop: str) -> tuple[GateResult, str]:
         """The gate's result, and why the later gates need not be tried ('' to go on)."""
@@ -371,6 +344,9 @@ class Verification:
 
     def _judge_all(self, gate: Gate) -> GateRun:
         run = GateRun(gate)
+        found = self._in_passing.pop(gate.info.id, None)
+        if found is not None:
+            run.failures.append(found)
         eager = self._bench.new_eager()
         try:
             for case in gate.cases(self._bench):
@@ -388,13 +364,19 @@ class Verification:
             run.note(GateStatus.NOT_APPLICABLE, why)
             return
         assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
-        recorder = Recorder(self._candidate, self._check, config=config_of(case.seed))
-        run.add(case, self._judge(run.gate, case, recorder), recorder)
+        recorder = self._bar.recorder(self._candidate, case)
+        finding = self._judge(case, lambda: self._bar.judge(run.gate, case, recorder))
+        run.add(case, finding, recorder)
+        breaches = self._bar.breaches(run.gate, case, recorder)
+        own = breaches.pop(run.gate.info.id, None)
+        if own is not None and not finding.failed:
+            run.failures.append(own)
+        self._in_passing = breaches | self._in_passing
 
-    def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
-        """The gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
+    def _judge(self, case: CaseRecord, judge: Callable[[], Finding]) -> Finding:
+        """A gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
         try:
-            return gate.judge(self._bench, case, subject)
+            return judge()
         except (InfrastructureError, Cancelled, OverdueError):
             raise
         except Exception as error:  # noqa: BLE001 - our fault, whatever it is, never the kernel's
@@ -406,7 +388,7 @@ class Verification:
         """The reference is on trial first: what it cannot satisfy, no kernel is blamed for."""
         if not gate.self_check:
             return None
-        own = self._judge(gate, case, eager)
+        own = self._judge(case, lambda: gate.judge(self._bench, case, eager))
         if own.failed:
             return f"reference does not satisfy: {own.detail}"
         return own.detail if own.status is GateStatus.NOT_APPLICABLE else None
@@ -450,11 +432,12 @@ class Verification:
     def _minimise(self, gate: Gate, case: CaseRecord) -> CaseRecord:
         def still_fails(trial: CaseRecord) -> bool:
             self._check()
-            if self._reference_fails(gate, trial, self._bench.new_eager()):
+            owner = self._bar.owner(gate, trial)
+            if self._reference_fails(owner, trial, self._bench.new_eager()):
                 return False
             assert self._candidate is not None  # noqa: S101 - there was a failure
-            recorder = Recorder(self._candidate, self._check, config=config_of(trial.seed))
-            return self._judge(gate, trial, recorder).failed
+            recorder = self._bar.recorder(self._candidate, trial)
+            return self._judge(trial, lambda: self._bar.judge(gate, trial, recorder)).failed
 
         return smallest(
             self._bench.contract,
@@ -471,11 +454,11 @@ class Verification:
         if self._witness is None:
             assert self._candidate is not None  # noqa: S101 - there was a failure
             self._witness = self._candidate.sibling()
-        recorder = Recorder(self._witness, self._check, config=config_of(case.seed))
-        finding = gate.judge(self._bench, case, recorder)
+        recorder = self._bar.recorder(self._witness, case)
+        finding = self._bar.judge(gate, case, recorder)
         if finding.failed or not used:
             return finding, tuple(recorder.calls)
-        return judge_afresh(gate, self._bench, case, self._witness, self._check)
+        return self._bar.judge_afresh(gate, case, self._witness)
 
     # --- the end
 
@@ -511,19 +494,6 @@ class Verification:
             duration_ms=self._elapsed() * 1e3,
             measurements=measurements,
         )
-
-
-def judge_afresh(
-    gate: Gate,
-    bench: Bench,
-    case: CaseRecord,
-    candidate: Subject,
-    check: Callable[[], None] = lambda: None,
-) -> tuple[Finding, tuple[CallDigest, ...]]:
-    """Judge one case in a fresh process; the finding, and the digests of all its calls."""
-    candidate.restart()
-    recorder = Recorder(candidate, check, config=config_of(case.seed))
-    return gate.judge(bench, case, recorder), tuple(recorder.calls)
 
 
 def _example(case: CaseRecord, finding: Finding, calls: tuple[CallDigest, ...]) -> Counterexample:

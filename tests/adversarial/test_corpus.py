@@ -34,8 +34,11 @@ OTHER_DEVICE = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Session("cuda:0" if CUDA else "cpu") as opened:
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    if not CUDA:
+        yield request.getfixturevalue("verifier_session")
+        return
+    with Session("cuda:0") as opened:
         yield opened
 
 

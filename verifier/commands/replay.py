@@ -16,7 +16,8 @@ from verifier.commands.exit_codes import ExitCode
 from verifier.commands.report import DETAIL_WIDTH, one_line
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import Task, TaskError, load_task
-from verifier.pipeline import GATES, build_bench, judge_afresh
+from verifier.pipeline import GATES, build_bench
+from verifier.recorder import Bar
 from verifier.records import CallDigest, GateId, GateResult, RecordError, Verdict, from_json
 from verifier.session import Job, Session, UsageError, make_request, parse_gates, source_of
 from verifier.source import read_source
@@ -107,13 +108,13 @@ def replay_all(
     request = make_request(Job(task.folder, Path(), verdict.kernel.entry, verdict.seed), facts)
     bench = build_bench(request, session.mode, session.device)
     candidate = session.sandbox.load(source=source, **request.choice.options())
-    gates = {gate.info.id: gate for gate in GATES}
+    gates, bar = {gate.info.id: gate for gate in GATES}, Bar(bench, GATES)
     outcomes = []
     try:
         for result in results:
             example = result.counterexample
             assert example is not None  # noqa: S101 - _selected saw to it
-            finding, calls = judge_afresh(gates[result.gate], bench, example.case, candidate)
+            finding, calls = bar.judge_afresh(gates[result.gate], example.case, candidate)
             outcomes.append(
                 Replayed(
                     result.gate,

@@ -119,10 +119,9 @@ class Memory:
         options: CallOptions,
     ) -> Tensors | Finding:
         reply = subject.call(args, options)
-        touched = self._touched(bench, reply)
+        touched = self.in_passing(bench, args, reply)
         return touched or bench.formed(case, args, reply)
 
-    def _touched(self, bench: Bench, reply: Reply) -> Finding | None:
         if reply.touched_guards:
             zones = "; ".join(reply.touched_guards[:3])
             return failed(f"wrote outside of its memory: {zones}")

@@ -89,6 +89,10 @@ def _foreign(bench: Bench, reply: Reply) -> list[str]:
     return [name for name in names if name not in allowed]
 
 
+def _is_empty(values: Iterable[Arg]) -> bool:
+    return any(isinstance(value, torch.Tensor) and not value.numel() for value in values)
+
+
 def _get(
     bench: Bench, case: CaseRecord, args: Sequence[Arg], subject: Subject, options: CallOptions
 ) -> tuple[Reply, Tensors] | Finding:
@@ -600,6 +604,14 @@ class Honest:
         ]
         others = list(bench.contract.dtype_assignments())[1:]
         return [(dims, usual) for dims in affordable] + [(few, dtypes) for dtypes in others]
+
+    def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
+        """In whatever call that has something to compute: torch computes nothing for it."""
+        wrong = _misbehaved(reply)
+        if wrong or bench.contract.behaviour.library_calls or _is_empty((*args, *reply.outputs)):
+            return wrong
+        foreign = _foreign(bench, reply)
+        return failed(f"torch computes for it: {', '.join(foreign[:5])}") if foreign else None
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return CHECKS[case.params["check"]](bench, case, subject)
