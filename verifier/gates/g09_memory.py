@@ -122,6 +122,8 @@ class Memory:
         touched = self.in_passing(bench, args, reply)
         return touched or bench.formed(case, args, reply)
 
+    def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
+        """In whatever call: what lies around its memory is as it was, and out of its reach."""
         if reply.touched_guards:
             zones = "; ".join(reply.touched_guards[:3])
             return failed(f"wrote outside of its memory: {zones}")

@@ -18,8 +18,8 @@ SEEN = "reaches outside of its memory: "
 VIOLATORS = {
     "violator": "wrote outside of its memory",
     "violator_unwritten_tail": "unwritten or foreign memory",
-    "violator_reads_past_end": "memory of another's" if CUDA else f"{SEEN}sum_kernel reads",
-    "violator_max_past_end": "memory beyond its own" if CUDA else f"{SEEN}amax_kernel reads",
+    "violator_reads_past_end": "memory of another's" if CUDA else f"{SEEN}softmax_kernel reads",
+    "violator_max_past_end": "memory beyond its own" if CUDA else f"{SEEN}softmax_kernel reads",
     "violator_dirty_scratch": "unwritten or foreign memory",
 }
 HOSTILE = {"hostile_dirty_scratch": "unwritten or foreign memory"}
