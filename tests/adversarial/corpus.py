@@ -413,7 +413,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "far_access",
         "Reads or writes beyond where anybody looks",
-        (attack("far_write", 9, escapes="guard zones are 256 bytes wide"),),
+        (attack("far_write", 9),),
         ("g09/violator", "g09/violator_reads_past_end"),
     ),
     ThreatClass(
