@@ -343,11 +343,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "disguised_language",
         "Written in another language than its words suggest",
         (
-            attack(
-                "says_cuda",
-                12,
-                escapes="the language is believed from a word; CUDA is not asked for launches",
-            ),
+            attack("says_cuda", 12, where=Where.DEVICE),
+            attack("calls_cuda", 12),
             attack(
                 "says_numpy",
                 12,

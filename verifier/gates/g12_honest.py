@@ -110,9 +110,7 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """It launches a kernel of its own, and torch computes nothing for it."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    options = replace(
-        TRACED, profile=bench.mode is DeviceMode.CUDA and case.params.get("profile") is True
-    )
+    options = replace(TRACED, profile=_to_be_profiled(bench, case))
     got = _get(bench, case, bench.args(case), subject, options)
     if isinstance(got, Finding):
         return got
@@ -125,16 +123,30 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if others:
         share = trace.share(Origin.LIBRARY, Origin.COMPILED)
         return failed(f"a library computes for it, {share:.0%} of the time: {others[0].name}")
-    match bench.language:
-        case Language.TRITON | Language.TORCH if not reply.launches:
-            return failed("it launches no kernel")
-        case Language.NUMPY:
-            return not_applicable("numpy works on the CPU, where no launch can be seen")
-        case Language.CUDA if not reply.kernels:
-            return not_applicable("launches of CUDA sources are seen by a device's profiler alone")
+    if not reply.launches and not trace.of(Origin.OWN):
+        return _nothing_launched(bench, reply)
     if reply.kernels and not trace.of(Origin.OWN):
         return failed(f"none of its own kernels runs: {trace}")
     return passed(str(trace) if reply.kernels else "")
+
+
+def _to_be_profiled(bench: Bench, case: CaseRecord) -> bool:
+    """On a GPU, once; and wherever nobody but its profiler sees what is launched."""
+    told = bench.language is Language.TRITON
+    return bench.mode is DeviceMode.CUDA and (case.params.get("profile") is True or not told)
+
+
+def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
+    """What it means, by where it runs: no language excuses it but numpy on the CPU, where there is
+    nothing else to launch, and CUDA sources where no profiler works."""
+    if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.NUMPY:
+        return not_applicable("numpy works on the CPU, where no launch can be seen")
+    unseen = bench.mode is DeviceMode.CUDA and bench.language is Language.CUDA
+    if unseen and not reply.kernels:
+        return inconclusive(
+            "launches of CUDA sources are seen by the device's profiler alone, and it saw nothing"
+        )
+    return failed("it launches no kernel")
 
 
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
