@@ -58,6 +58,7 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench, digest, load_reference
+from verifier.refusals import at_home, settled
 from verifier.source import SourceFacts
 from verifier.subject import (
     ORDINARY,
@@ -194,6 +195,14 @@ class GateRun:
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
+    asked_at_home: list[CaseRecord] = field(default_factory=list)
+
+    def is_new(self, home: CaseRecord) -> bool:
+        """Whether a case that was refused at its own sizes is yet to be asked at the usual ones."""
+        bare = replace(home, label="", seed=0)
+        new = bare not in self.asked_at_home
+        self.asked_at_home.append(bare)
+        return new
 
     def note(self, status: GateStatus, reason: str) -> None:
         key = (status, reason)
@@ -389,7 +398,11 @@ class Verification:
             return
         assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
         recorder = Recorder(self._candidate, self._check, config=config_of(case.seed))
-        run.add(case, self._judge(run.gate, case, recorder), recorder)
+        finding = settled(self._bench, case, self._judge(run.gate, case, recorder))
+        run.add(case, finding, recorder)
+        home = at_home(self._bench, case, finding)
+        if home is not None and run.is_new(home):
+            self._judge_one(run, home, eager)
 
     def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
         """The gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
