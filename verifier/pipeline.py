@@ -59,6 +59,7 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench, load_reference
+from verifier.refusals import at_home, settled
 from verifier.source import SourceFacts
 from verifier.subject import InfrastructureError, Subject, config_of
 
@@ -148,6 +149,14 @@ class GateRun:
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
+    asked_at_home: list[CaseRecord] = field(default_factory=list)
+
+    def is_new(self, home: CaseRecord) -> bool:
+        """Whether a case that was refused at its own sizes is yet to be asked at the usual ones."""
+        bare = replace(home, label="", seed=0)
+        new = bare not in self.asked_at_home
+        self.asked_at_home.append(bare)
+        return new
 
     def note(self, status: GateStatus, reason: str) -> None:
         key = (status, reason)
@@ -366,7 +375,17 @@ class Verification:
         assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
         recorder = self._bar.recorder(self._candidate, case)
         finding = self._judge(case, lambda: self._bar.judge(run.gate, case, recorder))
+        finding = settled(self._bench, case, finding)
         run.add(case, finding, recorder)
+        self._keep_breaches(run, case, finding, recorder)
+        home = at_home(self._bench, case, finding)
+        if home is not None and run.is_new(home):
+            self._judge_one(run, home, eager)
+
+    def _keep_breaches(
+        self, run: GateRun, case: CaseRecord, finding: Finding, recorder: Recorder
+    ) -> None:
+        """What the calls of this case showed: to this gate, or to others, whose turn may come."""
         breaches = self._bar.breaches(run.gate, case, recorder)
         own = breaches.pop(run.gate.info.id, None)
         if own is not None and not finding.failed:

@@ -288,12 +288,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "second_path",
         "Careless at sizes that only some gates try",
         (
-            attack("drops_nan", 2, escapes="special values are tried at the usual size alone"),
+            attack("drops_nan", 2),
             attack("overflows", 10),
-            attack("half_carry", 6, escapes="the probe sums powers of two alone"),
-            attack("ignores_strides", 7, escapes="layouts are tried at the usual size alone"),
-            attack("unsteady", 3, escapes="runs are repeated at the usual size alone"),
-            attack("reduced_precision", 5, escapes="low bits are tried at the usual size alone"),
+            attack("half_carry", 6),
+            attack("ignores_strides", 7),
+            attack("unsteady", 3),
+            attack("reduced_precision", 5),
         ),
     ),
     ThreatClass(
@@ -399,11 +399,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Refuses whatever would show what is wrong with it",
         (
             attack("refuses_nan", 2),
-            attack(
-                "refuses_few_rows",
-                12,
-                escapes="where it is traced it may refuse, and then nothing is asked",
-            ),
+            attack("refuses_few_rows", 12),
         ),
         ("g12/unjudged_picky",),
     ),
