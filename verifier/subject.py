@@ -37,6 +37,10 @@ ON_INTEGERS: Final = " on integers"
 """Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
 
 
+TO_HOST: Final = " to or from the host"
+"""Behind the name of an operation that moved real numbers between the host and the device."""
+
+
 class Poison(StrEnum):
     """What a fresh allocation of the kernel holds before anybody writes to it.
 
@@ -191,7 +195,8 @@ class Reply:
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
     allocations, and without those on data that certainly come from no argument. Bookkeeping says
-    so where it was done on integers alone (see ON_INTEGERS)."""
+    so where it was done on integers alone (see ON_INTEGERS), copies where they cross the bus (see
+    TO_HOST)."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     kernels: tuple[DeviceKernel, ...] = ()

@@ -303,7 +303,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
             attack("knows_the_probe", 4, 6),
             attack("round_inputs", 1, loose=False),
             attack("first_calls", 12),
-            attack("unlisted_sizes", 12, escapes="watched are calls at sizes that contracts name"),
+            attack("unlisted_sizes", 12),
         ),
         ("g12/hostile_alike", "g12/hostile_small_only"),
     ),

@@ -29,6 +29,7 @@ from verifier.referee.compare import (
     worst,
 )
 from verifier.referee.generator import Stream, derive_seed
+from verifier.referee.paths import other_paths
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
 from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
@@ -668,7 +669,12 @@ class Honest:
             if dims != few and bench.elements(dims) <= bench.budget
         ]
         others = list(bench.contract.dtype_assignments())[1:]
-        return [(dims, usual) for dims in affordable] + [(few, dtypes) for dtypes in others]
+        drawn = other_paths(bench, GateId.HONEST)[:1]
+        return (
+            [(dims, usual) for dims in affordable]
+            + [(few, dtypes) for dtypes in others]
+            + [(path.dims, usual) for path in drawn]
+        )
 
     def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
         """In whatever call that has something to compute: torch computes nothing for it."""
