@@ -120,7 +120,8 @@ class OverdueError(Exception):
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE.
-    After ``total_s`` seconds what has not been judged is INCONCLUSIVE."""
+    After ``total_s`` seconds what has not been judged is INCONCLUSIVE. With ``fail_fast`` the first
+    failed case ends it all."""
 
     task: Task
     facts: SourceFacts
@@ -129,6 +130,7 @@ class Request:
     gates: frozenset[GateId] = frozenset(GateId)
     timed: bool = True
     total_s: float = TOTAL_S
+    fail_fast: bool = False
 
     @property
     def choice(self) -> Choice:
@@ -329,7 +331,7 @@ class Verification:
         if reason is not None:
             return _not_applicable(gate, reason), ""
         run = self._judge_all(gate)
-        return self._result(run), self._stop_reason(run) if first else ""
+        return self._result(run), self._stop_reason(run)
 
     def _unloadable(self, problem: str) -> GateResult:
         """The kernel never got as far as a process: gate 1 says so."""
@@ -346,8 +348,13 @@ class Verification:
         )
 
     def _stop_reason(self, run: GateRun) -> str:
-        """A kernel that passed nothing in gate 1 because it cannot run is not tried further."""
-        if run.passed or not run.failures or not run.deaths:
+        """A kernel that passed nothing in gate 1 because it cannot run is not tried further; nor is
+        one that failed, if nobody wants to know more."""
+        if not run.failures:
+            return ""
+        if self._request.fail_fast:
+            return f"not tried: {run.gate.info.id.value} failed"
+        if run.gate.info.id is not GateId.AGREEMENT or run.passed or not run.deaths:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
@@ -361,7 +368,7 @@ class Verification:
             for case in gate.cases(self._bench):
                 self._check()
                 self._judge_one(run, case, eager)
-                if run.settled:
+                if run.settled or (run.failures and self._request.fail_fast):
                     break
         except OverdueError as error:
             run.note(GateStatus.INCONCLUSIVE, str(error))

@@ -7,6 +7,7 @@ expected failure with its reason; it stops being one on the day that it is caugh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,9 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 
 def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
-    asked = gates or tuple(GateId)
-    return session.judge(Job(task_folder(kernel), kernel, seed=SEED, gates=asked, timed=False))
+    """By all gates, or by these until one fails."""
+    job = Job(task_folder(kernel), kernel, seed=SEED, timed=False)
+    return session.judge(replace(job, gates=gates, fail_fast=True) if gates else job)
 
 
 def skip_elsewhere(where: Where) -> None:
