@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, runtime_checkable
 
 from verifier.gate import Finding, Gate, passed
-from verifier.records import CallDigest, CaseRecord, GateId
+from verifier.records import CallDigest, CaseRecord, GateId, Language
 from verifier.referee.bench import Bench, digest
 from verifier.subject import ORDINARY, Arg, CallOptions, Reply, ReplyKind, Subject, config_of
 
@@ -79,7 +79,8 @@ class Recorder:
         if options.config is None:
             options = replace(options, config=self.config)
         if self.watch is not None:
-            options = replace(options, trace=True)
+            numpy = self.watch.bench.language is Language.NUMPY  # nothing else bears witness there
+            options = replace(options, trace=True, below=options.below or numpy)
         reply = self.subject.call(args, options)
         self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
         self.kinds.append(reply.kind)

@@ -148,7 +148,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "hidden_dispatch",
         "A library works where no one looks for it",
-        (attack("thread", 12), attack("gradient", 12), attack("override", 12)),
+        (
+            attack("thread", 12),
+            attack("gradient", 12),
+            attack("override", 12),
+            attack("blinds_the_profiler", 12),
+        ),
         ("g12/violator_unseen_torch", "g12/violator_torch_inside"),
     ),
     ThreatClass(
@@ -345,11 +350,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("says_cuda", 12, where=Where.DEVICE),
             attack("calls_cuda", 12),
-            attack(
-                "says_numpy",
-                12,
-                escapes="no launch is asked of what imports numpy, and its torch is unseen",
-            ),
+            attack("says_numpy", 12),
             attack("says_cuda_torch", 12),
         ),
     ),

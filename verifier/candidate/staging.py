@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.beneath import QUIET, Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
@@ -63,16 +64,6 @@ _FILL: Final = frozenset(
     }
 )
 """Fresh memory with contents: kernels write their results into such buffers, too."""
-_QUIET: Final = frozenset(
-    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like "  # noqa: SIM905 - text
-    "aten::new_empty "
-    "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
-    "aten::ones_like aten::new_ones aten::full aten::full_like aten::new_full aten::scalar_tensor "
-    "aten::detach aten::alias aten::lift_fresh aten::_unsafe_view aten::_reshape_alias "
-    "aten::set_ aten::resize_ aten::is_same_size aten::is_pinned aten::_local_scalar_dense "
-    "aten::sym_size aten::sym_stride aten::sym_numel aten::sym_storage_offset aten::record_stream "
-    "prim::device prim::layout aten::stride aten::size".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +80,7 @@ class Options:
     fresh: bool
     watch: bool = False
     profile: bool = False
+    below: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -105,6 +97,7 @@ class Options:
             fresh=bool(body["fresh"]),
             watch=bool(body["watch"]),
             profile=bool(body["profile"]),
+            below=bool(body["below"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -133,6 +126,7 @@ class Evidence:
 
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
+    hidden: list[str] | None = None
     launches: list[str] = field(default_factory=list)
     ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
@@ -160,6 +154,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._count = 0
         self._paused = 0
         self._noting = options.trace
+        self.mark = Mark() if options.below else None
         self._anywhere: Anywhere | None = None
         self._bounds: Bounds | None = None
 
@@ -295,14 +290,20 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        with nullcontext() if self.mark is None or types else self.mark.around(func):
+            return self._dispatched(func, types, args, kwargs or {})
+
+    def _dispatched(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         if _is_kernels_own(func):
-            return self._inside(func, args, kwargs or {})
-        free = self._is_free(func, args, kwargs or {})
-        result = self._bookkept(func, args, kwargs or {})
+            return self._inside(func, args, kwargs)
+        free = not types and self._is_free(func, args, kwargs)
+        result = self._bookkept(func, args, kwargs)
         if self._noting and not free:
             self._note(func, (args, kwargs, result))
         if not self._paused:
-            result = self._guarded(func, args, kwargs or {}, result)
+            result = self._guarded(func, args, kwargs, result)
         if free:
             _FREE.made(result)
         return result
@@ -355,7 +356,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _note(self, func: Any, values: Any) -> None:
         name = func._schema.name
-        if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
+        if name in QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
             return
         bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
         suffix = ON_INTEGERS if bookkeeping else TO_HOST if _is_to_host(values) else ""

@@ -35,6 +35,7 @@ from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
     BOOKKEEPING,
     ON_INTEGERS,
+    PLUMBING,
     Arg,
     CallOptions,
     Placement,
@@ -43,19 +44,6 @@ from verifier.subject import (
     ReplyKind,
     Subject,
 )
-
-# fmt: off
-PLUMBING: Final = frozenset(
-    {
-        "copy_", "_to_copy", "clone", "contiguous", "fill_", "zero_", "zeros", "zeros_like",
-        "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
-        "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
-        "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
-        "lift_fresh_copy", "_pin_memory", "resize_", "set_"
-    }
-)
-# fmt: on
-"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
 
 CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
@@ -92,6 +80,17 @@ def _foreign(bench: Bench, reply: Reply) -> list[str]:
     return [name for name in names if name not in allowed]
 
 
+def _by_torch(bench: Bench, reply: Reply) -> Finding | None:
+    """What torch computes for the kernel, in sight or out of it."""
+    foreign = _foreign(bench, reply)
+    if foreign:
+        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    hidden = [name.removeprefix("aten::") for name in reply.hidden or ()]
+    if hidden:
+        return failed(f"torch computes where it cannot be seen: {', '.join(hidden[:5])}")
+    return None
+
+
 def _is_empty(values: Iterable[Arg]) -> bool:
     return any(isinstance(value, torch.Tensor) and not value.numel() for value in values)
 
@@ -111,14 +110,14 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """It launches a kernel of its own, and torch computes nothing for it."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    options = replace(TRACED, profile=_to_be_profiled(bench, case))
+    options = replace(TRACED, profile=_to_be_profiled(bench, case), below=True)
     got = _get(bench, case, bench.args(case), subject, options)
     if isinstance(got, Finding):
         return got
     reply, _ = got
-    foreign = _foreign(bench, reply)
-    if foreign:
-        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    computed = _by_torch(bench, reply)
+    if computed:
+        return computed
     trace = Trace(reply.kernels, frozenset(reply.launches))
     others = trace.of(Origin.LIBRARY, Origin.COMPILED)
     if others:
@@ -141,6 +140,8 @@ def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
     """What it means, by where it runs: no language excuses it but numpy on the CPU, where there is
     nothing else to launch, and CUDA sources where no profiler works."""
     if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.NUMPY:
+        if reply.hidden is None:
+            return inconclusive("whether torch computes for numpy cannot be seen here")
         return not_applicable("numpy works on the CPU, where no launch can be seen")
     unseen = bench.mode is DeviceMode.CUDA and bench.language is Language.CUDA
     if unseen and not reply.kernels:
@@ -681,8 +682,7 @@ class Honest:
         wrong = _misbehaved(reply)
         if wrong or bench.contract.behaviour.library_calls or _is_empty((*args, *reply.outputs)):
             return wrong
-        foreign = _foreign(bench, reply)
-        return failed(f"torch computes for it: {', '.join(foreign[:5])}") if foreign else None
+        return _by_torch(bench, reply)
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return CHECKS[case.params["check"]](bench, case, subject)
