@@ -33,13 +33,14 @@ class Where(StrEnum):
 class Attack:
     """One hostile kernel. ``gates`` are those of which one at least must fail it; ``loose`` says
     whether the loose test accepts it (None: it may or may not); ``escapes`` is why no such gate
-    fails it as of today, '' when one does."""
+    fails it as of today, '' when one does; ``timed`` that it is honest until the clock runs."""
 
     name: str
     gates: tuple[GateId, ...]
     where: Where = Where.ANYWHERE
     loose: bool | None = True
     escapes: str = ""
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,11 @@ def attack(
     where: Where = Where.ANYWHERE,
     loose: bool | None = True,
     escapes: str = "",
+    timed: bool = False,
 ) -> Attack:
     """An attack that one of the gates of these numbers must fail."""
     gates = tuple(GateId(f"G{number}") for number in numbers)
-    return Attack(f"hostile_{name}", gates, where, loose, escapes)
+    return Attack(f"hostile_{name}", gates, where, loose, escapes, timed)
 
 
 CLASSES: Final[tuple[ThreatClass, ...]] = (
@@ -392,7 +394,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "skips_when_timed",
         "Stops working after warm-up",
-        (attack("new_addresses", 12, escapes="outputs of timed calls are not compared"),),
+        (attack("new_addresses", 12, timed=True),),
         ("g12/violator_tires",),
     ),
     ThreatClass(

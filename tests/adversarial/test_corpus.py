@@ -42,9 +42,9 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         yield opened
 
 
-def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
+def judge(session: Session, kernel: Path, *gates: GateId, timed: bool = False) -> Verdict:
     asked = gates or tuple(GateId)
-    return session.judge(Job(task_folder(kernel), kernel, seed=SEED, gates=asked, timed=False))
+    return session.judge(Job(task_folder(kernel), kernel, seed=SEED, gates=asked, timed=timed))
 
 
 def skip_elsewhere(where: Where) -> None:
@@ -84,7 +84,7 @@ def test_a_hostile_kernel_is_caught_by_a_named_gate(
     session: Session, each: ThreatClass, one: Attack
 ) -> None:
     skip_elsewhere(one.where)
-    verdict = judge(session, each.path(one), GateId.AGREEMENT, *one.gates)
+    verdict = judge(session, each.path(one), GateId.AGREEMENT, *one.gates, timed=one.timed)
     failed = {result.gate for result in verdict.gates if result.status is GateStatus.FAIL}
     assert failed & set(one.gates), [(r.gate, r.status, r.reason) for r in verdict.gates]
     assert verdict.outcome is Outcome.REJECTED

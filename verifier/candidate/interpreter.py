@@ -25,8 +25,8 @@ from triton.runtime import interpreter
 from verifier.candidate.errors import UnsupportedError
 
 Accessed = Callable[..., None]
-"""Told the addresses that a kernel reads or writes, its mask, which of the two it does, and how many
-bytes each of them has."""
+"""Told the addresses that a kernel reads or writes, its mask, which of the two it does, and how
+many bytes it reaches at each."""
 
 
 def adapt(accessed: Accessed) -> None:

@@ -29,6 +29,7 @@ from verifier.referee.compare import (
 )
 from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
+from verifier.referee.timed import timed
 from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
     BOOKKEEPING,
@@ -552,7 +553,7 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
     check.__name__: check
-    for check in (work, compiles, ablation, provenance, memory, repeats, stream)
+    for check in (work, compiles, ablation, provenance, memory, repeats, stream, timed)
 }
 
 
