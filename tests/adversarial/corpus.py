@@ -170,13 +170,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "smuggled_bits",
         "The answer of a library passes in pieces that a launch has left before",
-        (
-            attack(
-                "bits",
-                12,
-                escapes="a pair of bits that one launch has left explains any number of bits later",
-            ),
-        ),
+        (attack("bits", 12),),
         ("g12/hostile_byte_table", "g12/hostile_grid", "g12/hostile_great_ints"),
     ),
     ThreatClass(
@@ -184,11 +178,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "A launch is led to an answer that lies where nobody looks",
         (
             attack("frozen", 12),
-            attack(
-                "three_parts",
-                12,
-                escapes="an address in pieces leaves the gate open, which rejects nothing",
-            ),
+            attack("three_parts", 12),
         ),
         ("g12/hostile_address", "g12/hostile_halved_address", "g12/hostile_neighbour"),
     ),

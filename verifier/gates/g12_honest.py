@@ -41,6 +41,7 @@ from verifier.subject import (
     Reply,
     ReplyKind,
     Subject,
+    Watched,
 )
 
 # fmt: off
@@ -190,7 +191,7 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     before = _journey(subject, followed, base, fresh=cheap)
     if before and any(launch.strays for reply in before for launch in reply.watched):
         return failed("a launch is handed, or reaches, memory that is no tensor's")
-    if before and before[0].returned and not (before[0].watched or before[0].watch_full):
+    if before and before[0].returned and not (_launches(before[0]) or before[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
     wrong = _wrong_when_watched(bench, followed, before)
     if wrong:
@@ -209,6 +210,10 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if unsteady.passed:
         return finding
     return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
+
+
+def _launches(reply: Reply) -> list[Watched]:
+    return [launch for launch in reply.watched if not launch.carries]
 
 
 def _wrong_when_watched(
