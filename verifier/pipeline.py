@@ -36,6 +36,7 @@ from verifier.gates import (
 from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
+from verifier.measure.looks import WrongOutputError
 from verifier.minimise import smallest
 from verifier.recorder import Bar, Recorder
 from verifier.records import (
@@ -238,7 +239,7 @@ class Verification:
             results = self._gates()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
-            verdict = replace(verdict, measurements=self._measurements())
+            verdict = self._measured(verdict)
         self._emit_log()
         final = replace(verdict, duration_ms=self._elapsed() * 1e3)
         self._emit(EventKind.VERDICT, to_json(final))
@@ -311,6 +312,10 @@ class Verification:
             or gate.info.id not in self._request.gates
         ):
             return result
+        return self._overruled(gate, result, found)
+
+    def _overruled(self, gate: Gate, result: GateResult, found: Failure) -> GateResult:
+        """The result of a gate whose own cases did not show what another call did."""
         seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
         amended = replace(
             seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
@@ -487,6 +492,19 @@ class Verification:
         return self._bar.judge_afresh(gate, case, self._witness)
 
     # --- the end
+
+    def _measured(self, verdict: Verdict) -> Verdict:
+        """With latencies; or, when a timed output is wrong, with gate 12 failed."""
+        try:
+            return replace(verdict, measurements=self._measurements())
+        except WrongOutputError as error:
+            found = error.case, error.finding, (error.call,)
+        with self._lock.shared(self._cancelled):
+            results = tuple(
+                self._overruled(gate, result, found) if gate.info.id is GateId.HONEST else result
+                for gate, result in zip(GATES, verdict.gates, strict=True)
+            )
+        return replace(verdict, gates=results)
 
     def _measurements(self) -> tuple[Measurement, ...]:
         assert self._candidate is not None  # noqa: S101 - run() saw to it

@@ -43,9 +43,15 @@ BOOKKEEPING: Final = frozenset(
         "unique_consecutive"
     }
 )
+CARRYING: Final = frozenset(
+    {
+        "copy_", "_to_copy", "clone", "fill_", "full", "full_like", "new_full", "scalar_tensor",
+        "cat", "stack", "constant_pad_nd", "repeat", "lift_fresh_copy"
+    }
+)
 # fmt: on
 """Torch operations with which wrappers prepare lengths and offsets, where the op takes integers;
-a watched call shows them like launches."""
+a watched call shows them like launches, and those that carry data about, too."""
 ON_INTEGERS: Final = " on integers"
 """Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
 
@@ -181,6 +187,8 @@ class Watched:
     """How often it is handed, or reaches, memory that belongs to no tensor."""
     places: tuple[int, ...] = ()
     """Where each memory begins, in this call's process."""
+    carries: bool = False
+    """No launch, but an operation of torch's that moves or casts (see CARRYING)."""
 
 
 @dataclass(frozen=True, slots=True)

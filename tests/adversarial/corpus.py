@@ -33,7 +33,7 @@ class Where(StrEnum):
 class Attack:
     """One hostile kernel. ``gates`` are those of which one at least must fail it; ``loose`` says
     whether the loose test accepts it (None: it may or may not); ``escapes`` is why no such gate
-    fails it as of today, '' when one does."""
+    fails it as of today, '' when one does; ``timed`` that it is honest until the clock runs."""
 
     name: str
     gates: tuple[GateId, ...]
@@ -42,6 +42,7 @@ class Attack:
     escapes: str = ""
     seen_in: tuple[GateId, ...] = ()
     """Further gates that are asked, in whose calls it shows."""
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,11 @@ def attack(
     loose: bool | None = True,
     escapes: str = "",
     seen_in: tuple[int, ...] = (),
+    timed: bool = False,
 ) -> Attack:
     """An attack that one of the gates of these numbers must fail."""
     gates, others = (tuple(GateId(f"G{n}") for n in those) for those in (numbers, seen_in))
-    return Attack(f"hostile_{name}", gates, where, loose, escapes, others)
+    return Attack(f"hostile_{name}", gates, where, loose, escapes, others, timed)
 
 
 CLASSES: Final[tuple[ThreatClass, ...]] = (
@@ -168,13 +170,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "smuggled_bits",
         "The answer of a library passes in pieces that a launch has left before",
-        (
-            attack(
-                "bits",
-                12,
-                escapes="a pair of bits that one launch has left explains any number of bits later",
-            ),
-        ),
+        (attack("bits", 12),),
         ("g12/hostile_byte_table", "g12/hostile_grid", "g12/hostile_great_ints"),
     ),
     ThreatClass(
@@ -182,11 +178,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "A launch is led to an answer that lies where nobody looks",
         (
             attack("frozen", 12),
-            attack(
-                "three_parts",
-                12,
-                escapes="an address in pieces leaves the gate open, which rejects nothing",
-            ),
+            attack("three_parts", 12),
         ),
         ("g12/hostile_address", "g12/hostile_halved_address", "g12/hostile_neighbour"),
     ),
@@ -381,7 +373,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "skips_when_timed",
         "Stops working after warm-up",
-        (attack("new_addresses", 12, escapes="outputs of timed calls are not compared"),),
+        (attack("new_addresses", 12, timed=True),),
         ("g12/violator_tires",),
     ),
     ThreatClass(

@@ -43,9 +43,9 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         yield opened
 
 
-def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
+def judge(session: Session, kernel: Path, *gates: GateId, timed: bool = False) -> Verdict:
     """By all gates, or by these until one fails."""
-    job = Job(task_folder(kernel), kernel, seed=SEED, timed=False)
+    job = Job(task_folder(kernel), kernel, seed=SEED, timed=timed)
     return session.judge(replace(job, gates=gates, fail_fast=True) if gates else job)
 
 
@@ -87,7 +87,7 @@ def test_a_hostile_kernel_is_caught_by_a_named_gate(
 ) -> None:
     skip_elsewhere(one.where)
     asked = (GateId.AGREEMENT, *one.gates, *one.seen_in)
-    verdict = judge(session, each.path(one), *asked)
+    verdict = judge(session, each.path(one), *asked, timed=one.timed)
     failed = {result.gate for result in verdict.gates if result.status is GateStatus.FAIL}
     assert failed & set(one.gates), [(r.gate, r.status, r.reason) for r in verdict.gates]
     assert verdict.outcome is Outcome.REJECTED

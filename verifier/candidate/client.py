@@ -559,6 +559,7 @@ class Candidate:
             numbers=_plain_numbers(launch["numbers"]),
             strays=int(launch["strays"]),
             places=_numbers(launch["places"]),
+            carries=launch["carries"] is True,
         )
 
     # -- birth and death -----------------------------------------------------------------------

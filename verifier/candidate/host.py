@@ -334,6 +334,7 @@ class Host:
                 "places": launch.places,
                 "numbers": launch.numbers,
                 "strays": launch.strays,
+                "carries": launch.carries,
             }
 
         final = told(witness.final) if witness.final else None

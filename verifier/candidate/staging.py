@@ -25,7 +25,7 @@ from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
-from verifier.subject import BOOKKEEPING, ON_INTEGERS, TO_HOST, Poison
+from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, TO_HOST, Poison
 from verifier.vast import Vast
 
 GUARD_BYTES: Final = 256
@@ -299,11 +299,16 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _is_kernels_own(func):
             return self._inside(func, args, kwargs)
         free = not types and self._is_free(func, args, kwargs)
-        result = self._bookkept(func, args, kwargs)
+        given = self._arrived(func, (args, kwargs))
+        result = func(*args, **kwargs)
         if self._noting and not free:
             self._note(func, (args, kwargs, result))
         if not self._paused:
             result = self._guarded(func, args, kwargs, result)
+        if given is not None:
+            made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            with self.paused(noting=False):
+                self.evidence.witness.leave([*given, *made])
         if free:
             _FREE.made(result)
         return result
@@ -330,20 +335,18 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note_resized(tensor)
         return result
 
-    def _bookkept(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Do it; sums and orders of integers, which wrappers may make, are watched like launches,
-        so that what goes into them must be explained too."""
-        name = func._schema.name.removeprefix("aten::")
-        if self._paused or not self.options.watch or name not in BOOKKEEPING:
-            return func(*args, **kwargs)
+    def _arrived(self, func: Any, given: Any) -> list[torch.Tensor] | None:
+        """Sums and orders of integers, which wrappers may make, are watched like launches, so that
+        what goes into them must be explained too; what carries data about, so that it is known
+        where they lie."""
+        if self._paused or not self.options.watch:
+            return None
+        name, witness = func._schema.name.removeprefix("aten::"), self.evidence.witness
         self._anywhere = None
         with self.paused(noting=False):
-            given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
-        result = func(*args, **kwargs)
-        made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        with self.paused(noting=False):
-            self.evidence.witness.leave(None if given is None else [*given, *made])
-        return result
+            if name in BOOKKEEPING:
+                return witness.arrive(name, given, self._find)
+            return witness.carry(name, given, self._find) if name in CARRYING else None
 
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an op that the kernel itself has registered with this stage still set: what it calls

@@ -31,6 +31,7 @@ from verifier.referee.compare import (
 from verifier.referee.generator import Stream, derive_seed
 from verifier.referee.paths import other_paths
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
+from verifier.referee.timed import timed
 from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
     BOOKKEEPING,
@@ -43,6 +44,7 @@ from verifier.subject import (
     Reply,
     ReplyKind,
     Subject,
+    Watched,
 )
 
 CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
@@ -253,9 +255,13 @@ def _alone(bench: Bench, followed: Sequence[Followed], replies: Sequence[Reply])
     """What one journey tells by itself."""
     if any(launch.strays for reply in replies for launch in reply.watched):
         return failed("a launch is handed, or reaches, memory that is no tensor's")
-    if replies and replies[0].returned and not (replies[0].watched or replies[0].watch_full):
+    if replies and replies[0].returned and not (_launches(replies[0]) or replies[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
     return _wrong_when_watched(bench, followed, replies)
+
+
+def _launches(reply: Reply) -> list[Watched]:
+    return [launch for launch in reply.watched if not launch.carries]
 
 
 def _wrong_when_watched(
@@ -618,7 +624,7 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
     check.__name__: check
-    for check in (work, compiles, ablation, provenance, memory, repeats, stream)
+    for check in (work, compiles, ablation, provenance, memory, repeats, stream, timed)
 }
 
 
