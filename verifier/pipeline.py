@@ -33,6 +33,7 @@ from verifier.gates import (
     g11_metamorphic,
     g12_honest,
 )
+from verifier.gradients import BackwardGate, GradientBench, derive_bench, merged
 from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
@@ -241,7 +242,11 @@ class Verification:
         emit: Emit,
         check: Callable[[], None] = lambda: None,
         lock: DeviceLock | None = None,
+        backward: Verification | None = None,
     ) -> None:
+        """``backward`` asks the gates about the gradients, if the task declares any."""
+        self._backward = backward
+        self._stop = ""
         self._lock = lock or DeviceLock.alone()
         self._waited_before_s = self._lock.waited_s
         self._request = request
@@ -260,8 +265,14 @@ class Verification:
         try:
             return self._run()
         finally:
-            if self._witness is not None:
-                self._witness.close()
+            self.close()
+
+    def close(self) -> None:
+        """End what was started to re-create failures."""
+        if self._witness is not None:
+            self._witness.close()
+        if self._backward is not None:
+            self._backward.close()
 
     def _run(self) -> Verdict:
         self._emit(EventKind.STARTED, self._announcement())
@@ -329,10 +340,17 @@ class Verification:
             self._emit(EventKind.GATE_STARTED, {"gate": gate.info.id.value})
             started = time.perf_counter()
             result, stop = self._one_gate(gate, stop)
+            if self._backward is not None and not stop and result.reason != NOT_ASKED:
+                result = merged(result, self._backward.ask(BackwardGate(gate)))
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)
         return tuple(results)
+
+    def ask(self, gate: Gate) -> GateResult:
+        """One gate's result, without a word to anybody; the gates are asked in order."""
+        result, self._stop = self._one_gate(gate, self._stop)
+        return result
 
     def _one_gate(self, gate: Gate, stop: str) -> tuple[GateResult, str]:
         """The gate's result, and why the later gates need not be tried ('' to go on)."""
@@ -576,6 +594,15 @@ def build_bench(
     )
     _try_reference(bench)
     return bench
+
+
+def build_backward(bench: Bench) -> GradientBench | None:
+    """The bench of the task's gradients, if it declares any. Raises TaskError when its reference
+    has none."""
+    derived = derive_bench(bench)
+    if derived is not None:
+        _try_reference(derived)
+    return derived
 
 
 def _try_reference(bench: Bench) -> None:

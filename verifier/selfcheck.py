@@ -65,7 +65,8 @@ _EAGER: Final = """
 def run(*args):
     import torch
 
-    with torch.no_grad(), _control_exact({allow_tf32}):
+    wanted = any(getattr(arg, "requires_grad", False) for arg in args)
+    with torch.set_grad_enabled(wanted), _control_exact({allow_tf32}):
         return _control_tuple(reference(*args))
 """
 

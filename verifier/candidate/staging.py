@@ -19,6 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.backward import is_accumulation
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
@@ -268,7 +269,8 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Do it; sums and orders of integers, which wrappers may make, are watched like launches,
         so that what goes into them must be explained too."""
         name = func._schema.name.removeprefix("aten::")
-        if self._paused or not self.options.watch or name not in BOOKKEEPING:
+        watched = self.options.watch and (name in BOOKKEEPING or is_accumulation(func))
+        if self._paused or not watched:
             return func(*args, **kwargs)
         self._anywhere = None
         given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
@@ -289,6 +291,8 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note(self, func: Any, values: Any) -> None:
         name = func._schema.name
         if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
+            return
+        if is_accumulation(func):
             return
         bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
         self.evidence.ops.append(name + ON_INTEGERS if bookkeeping else name)

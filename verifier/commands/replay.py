@@ -16,8 +16,18 @@ from verifier.commands.exit_codes import ExitCode
 from verifier.commands.report import DETAIL_WIDTH, one_line
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import Task, TaskError, load_task
-from verifier.pipeline import GATES, build_bench, judge_afresh
-from verifier.records import CallDigest, GateId, GateResult, RecordError, Verdict, from_json
+from verifier.gate import Finding
+from verifier.gradients import BACKWARD, BackwardGate, backward_choice
+from verifier.pipeline import GATES, build_backward, build_bench, judge_afresh
+from verifier.records import (
+    CallDigest,
+    Counterexample,
+    GateId,
+    GateResult,
+    RecordError,
+    Verdict,
+    from_json,
+)
 from verifier.session import Job, Session, UsageError, make_request, parse_gates, source_of
 from verifier.source import read_source
 
@@ -106,26 +116,38 @@ def replay_all(
     facts = read_source(source)
     request = make_request(Job(task.folder, Path(), verdict.kernel.entry, verdict.seed), facts)
     bench = build_bench(request, session.mode, session.device)
+    derived = build_backward(bench)
     candidate = session.sandbox.load(source=source, **request.choice.options())
+    choice = backward_choice(request.choice, task.contract) if derived else request.choice
+    differentiated = session.sandbox.load(source=source, **choice.options())
     gates = {gate.info.id: gate for gate in GATES}
     outcomes = []
     try:
         for result in results:
             example = result.counterexample
             assert example is not None  # noqa: S101 - _selected saw to it
-            finding, calls = judge_afresh(gates[result.gate], bench, example.case, candidate)
-            outcomes.append(
-                Replayed(
-                    result.gate,
-                    finding.failed,
-                    _same(calls, example.calls, "inputs"),
-                    _same(calls, example.calls, "outputs"),
-                    finding.detail,
-                )
-            )
+            gate = gates[result.gate]
+            if derived is not None and BACKWARD in example.case.params:
+                again = judge_afresh(BackwardGate(gate), derived, example.case, differentiated)
+            else:
+                again = judge_afresh(gate, bench, example.case, candidate)
+            outcomes.append(_replayed(result.gate, example, *again))
     finally:
         candidate.close()
+        differentiated.close()
     return outcomes
+
+
+def _replayed(
+    gate: GateId, example: Counterexample, finding: Finding, calls: tuple[CallDigest, ...]
+) -> Replayed:
+    return Replayed(
+        gate,
+        finding.failed,
+        _same(calls, example.calls, "inputs"),
+        _same(calls, example.calls, "outputs"),
+        finding.detail,
+    )
 
 
 def _line(outcome: Replayed) -> str:
