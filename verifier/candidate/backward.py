@@ -7,9 +7,11 @@ run inside the stage: backward stays on the calling thread, where the dispatch m
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from types import CodeType, FrameType
+from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import torch
@@ -84,6 +86,13 @@ _OURS: Final = (
 )
 """The frames below an operation of the engine's own, innermost first."""
 
+_BETWEEN: Final = (
+    str(Path(__file__).with_name("staging.py")),
+    str(Path(torch.__file__).parent) + os.sep,
+)
+"""Where the frames above those may come from: the stage, and torch's wrapping of a dispatch mode.
+A kernel's own code never does."""
+
 
 def is_accumulation(func: Any) -> bool:
     """Whether autograd itself adds up what several uses of one tensor contribute to its gradient,
@@ -91,23 +100,16 @@ def is_accumulation(func: Any) -> bool:
     if func not in _ADDITIONS:
         return False
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_kernels(frame.f_code):
-        if frame.f_code is _OURS[0]:
-            return _are_ours(frame)
-        frame = frame.f_back
-    return False
-
-
-def _is_kernels(code: CodeType) -> bool:
-    """Neither the stage's nor torch's own wrapping of a dispatch mode."""
-    wrapping = ("staging.py", "eval_frame.py", "_python_dispatch.py")
-    return code is not _OURS[0] and not code.co_filename.endswith(wrapping)
-
-
-def _are_ours(frame: FrameType) -> bool:
-    found: FrameType | None = frame
-    for code in _OURS:
-        if found is None or found.f_code is not code:
+    while frame is not None and frame.f_code is not _OURS[0]:
+        if not frame.f_code.co_filename.startswith(_BETWEEN):
             return False
-        found = found.f_back
+        frame = frame.f_back
+    return _are_ours(frame)
+
+
+def _are_ours(frame: FrameType | None) -> bool:
+    for code in _OURS:
+        if frame is None or frame.f_code is not code:
+            return False
+        frame = frame.f_back
     return True
