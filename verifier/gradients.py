@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Final
 
 import torch
@@ -32,12 +33,13 @@ from verifier.contract import (
     TaskError,
 )
 from verifier.conventions.choose import Choice
-from verifier.gate import Finding, Gate
+from verifier.gate import Finding, Gate, failed, not_applicable, passed
 from verifier.gates.g07_layout import BROADCAST
 from verifier.records import CaseNote, CaseRecord, GateId, GateInfo, GateResult, GateStatus
 from verifier.referee.bench import NUDGES, Bench, Tensors, digest, greatest_move, remember
-from verifier.referee.compare import check_output, worst
+from verifier.referee.compare import Rule, allowance, check_output, point_out, worst
 from verifier.referee.eager import Function, as_tuple
+from verifier.referee.generator import Stream
 from verifier.referee.inputs import make_args
 from verifier.referee.roundings import Roundings
 from verifier.subject import Arg, Subject
@@ -50,9 +52,12 @@ BACKWARD: Final = "backward"
 STRIDE_0: Final = "stride_0"
 """Parameter of a case whose upstream gradients are one value, repeated with stride 0."""
 
+GRADIENT: Final = "gradient of "
 _PREFIX: Final = "backward: "
 _WIDE: Final = frozenset({"float64", "float32", "bfloat16"})
 """Dtypes of which no ordinary value is so small that a power of two more or less rounds it."""
+_NEXT_TO_NOTHING: Final = 1e-12
+"""A smaller part of a gradient may be what is left of a sum that is nothing."""
 _SIGNS_OF_ZERO: Final = "zeros"
 """Gate 10's pattern. The sign of a gradient that is zero says nothing: 0 * g or no g at all."""
 _ORDER: Final = (
@@ -73,7 +78,7 @@ def upstream_name(output: str) -> str:
 
 def gradient_name(item: str) -> str:
     """What the gradient of an input is called."""
-    return f"gradient of {item}"
+    return f"{GRADIENT}{item}"
 
 
 # --- the derived task
@@ -160,11 +165,14 @@ def _linear(
 ) -> tuple[Homogeneity, ...]:
     """Gradients are linear in the upstream ones, exactly for powers of two."""
     usual = contract.usual_dtypes()
-    kinds = {contract.dtype(item, usual) for item in (*upstreams, *grads)}
+    items: list[Input | Output] = [*upstreams, *grads]
+    kinds = {contract.dtype(item, usual) for item in items}
     if not kinds <= _WIDE:
         return ()
-    ups, downs = ({item.name: 1 for item in items} for items in (upstreams, grads))
-    return (Homogeneity(inputs=ups, outputs=downs),)
+    linear = Homogeneity(
+        inputs={item.name: 1 for item in upstreams}, outputs={item.name: 1 for item in grads}
+    )
+    return (linear,)
 
 
 def plan(contract: Contract, gradients: Gradients) -> dict[str, Any]:
@@ -251,18 +259,79 @@ class GradientBench(Bench):
     def compare(
         self, case: CaseRecord, args: Sequence[Arg], outputs: Tensors, *, widen: float = 1.0
     ) -> Finding:
-        """As any comparison, but where eager is no yardstick, which its half-precision gradients
-        often are not, a kernel may still show that it is as right as fp32 can be."""
+        """As any comparison, but for two things. Of a NaN in an upstream gradient all that is asked
+        is that it is not swallowed. And where eager is no yardstick, which its gradients in half
+        precision often are not, a kernel that is as right as fp32 can be passes."""
+        golden, eager = self.golden(args), self.eager(args)
+        if isinstance(golden, str) or not eager.returned:
+            return Bench.compare(self, case, args, outputs, widen=widen)
+        if case.params.get("input") in {item.name for item in upstreams(self.contract)}:
+            return self._unswallowed(case, args, outputs)
         finding = Bench.compare(self, case, args, outputs, widen=widen)
-        golden = self.golden(args)
-        if finding.status is not GateStatus.INCONCLUSIVE or isinstance(golden, str):
+        if finding.status is not GateStatus.INCONCLUSIVE:
             return finding
+        moves = self.sensitivity(args)
+        exact = self._check(case, golden, _rounded(golden, outputs), outputs, moves)
+        if exact.passed:
+            return exact
+        like_eager = self._check(case, golden, eager.outputs, outputs, moves)
+        return (
+            not_applicable(f"torch itself is no guide here: {finding.detail}")
+            if (like_eager.passed)
+            else finding
+        )
+
+    def _check(
+        self,
+        case: CaseRecord,
+        golden: Tensors,
+        yardstick: Tensors,
+        outputs: Tensors,
+        moves: Sequence[float],
+    ) -> Finding:
+        """The comparator's rule with this yardstick for eager, however far off that is itself."""
         found = []
-        rows = zip(self.contract.outputs, golden, outputs, self.sensitivity(args), strict=True)
-        for out, truth, got, move in rows:
-            rule = replace(self.rule(self.contract.dtype(out, case.dtypes)), spare=move)
-            found.append(check_output(out.name, truth, truth.to(got.dtype), got, rule))
-        return worst(found) if worst(found).passed else finding
+        rows = zip(self.contract.outputs, golden, yardstick, outputs, moves, strict=True)
+        for out, truth, ref, got, move in rows:
+            spare = move if isfinite(move) else 0.0
+            rule = replace(self.rule(self.contract.dtype(out, case.dtypes)), spare=spare)
+            by = Rule(tolerance=allowance(truth, ref, got.dtype, rule))
+            found.append(check_output(out.name, truth, ref, got, by))
+        return worst(found)
+
+    def _unswallowed(self, case: CaseRecord, args: Sequence[Arg], outputs: Tensors) -> Finding:
+        """Where a NaN upstream has a part in a gradient, that is not finite. Elsewhere 0 * NaN is
+        as good as nothing: formulas differ in which of the two they take."""
+        golden, part = self.golden(args), self.golden(self._planted_alone(case, args))
+        if isinstance(golden, str) or isinstance(part, str):
+            return not_applicable(f"the reference refuses this input: {golden}")
+        for output, truth, share, got in zip(
+            self.contract.outputs, golden, part, outputs, strict=True
+        ):
+            if not output.name.startswith(GRADIENT):
+                continue
+            lost = truth.isnan() & (share.abs() > _NEXT_TO_NOTHING) & got.isfinite()
+            if lost.any():
+                count = int(lost.sum())
+                finding = failed(f"a NaN upstream does not reach {count} values of {output.name}")
+                return point_out(finding, output.name, lost, truth.to(got.dtype), got)
+        return passed()
+
+    def _planted_alone(self, case: CaseRecord, args: Sequence[Arg]) -> list[Arg]:
+        """Ones where a NaN is planted upstream, nothing elsewhere: gradients are linear in that."""
+        alone = list(args)
+        for item in upstreams(self.contract):
+            place = self.position(item.name)
+            arg = args[place]
+            assert isinstance(arg, torch.Tensor)  # noqa: S101 - upstream gradients are tensors
+            draws = Stream(case.seed, "part", item.name).uniform(arg.numel())
+            values = torch.from_numpy(draws).reshape(arg.shape) + 0.5
+            alone[place] = torch.where(arg.isnan(), values, 0.0).to(arg.dtype)
+        return alone
+
+
+def _rounded(golden: Tensors, outputs: Tensors) -> Tensors:
+    return tuple(truth.to(got.dtype) for truth, got in zip(golden, outputs, strict=True))
 
 
 def upstreams(contract: Contract) -> list[Input]:
@@ -327,9 +396,8 @@ class BackwardGate:
         yield from (case for case in self.gate.cases(bench) if _is_fair(case, bench))
         match self.info.id:
             case GateId.AGREEMENT:
-                label = "upstream of stride 0"
-                yield bench.case(GateId.AGREEMENT, label, **{STRIDE_0: True})
-                yield bench.case(GateId.AGREEMENT, "second pass over one graph", **{PASSES: 2})
+                yield bench.case(GateId.AGREEMENT, "upstream of stride 0", stride_0=True)
+                yield bench.case(GateId.AGREEMENT, "second pass over one graph", passes=2)
             case GateId.LAYOUT:
                 for item in upstreams(bench.contract):
                     layouts = {item.name: BROADCAST}

@@ -15,6 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from verifier.referee.generator import Stream
 
+_aten: Final = torch.ops.aten
+SOFTMAX: Final = frozenset({_aten._softmax.default, _aten._log_softmax.default})
+
 STEP: Final = 2.0**-22
 """Four roundings of fp32, at each step."""
 
@@ -53,6 +56,10 @@ class Roundings(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         if _is_exact(func, args):
             return result
+        if func in SOFTMAX:
+            return self._from_logits(
+                result, args[0], args[1], log=func is _aten._log_softmax.default
+            )
         if isinstance(result, tuple | list):
             return type(result)(self._rounded(one) for one in result)
         return self._rounded(result)
@@ -60,10 +67,21 @@ class Roundings(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _rounded(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
             return value
+        return value * (1 + self._signs(value) * STEP)
+
+    def _from_logits(self, value: Any, logits: Any, dim: int, *, log: bool) -> Any:
+        """Also as exp(x - log(sum(exp(x)))) gives it, whose terms are rounded as large as they are:
+        so is it made anew by who keeps that sum for the way back."""
+        if value.dtype is not torch.float64 or not value.numel():
+            return value
+        size = logits.abs().masked_fill(~logits.isfinite(), 0.0).amax(dim, keepdim=True)
+        off = self._signs(size) * size * STEP
+        return self._rounded(value) + off if log else self._rounded(value) * (1 + off)
+
+    def _signs(self, like: torch.Tensor) -> torch.Tensor:
         self._step += 1
-        words = Stream(self._draw, "rounding", self._step).words(value.numel()) >> np.uint64(63)
-        signs = torch.from_numpy(words.astype(np.float64)).reshape(value.shape) * 2 - 1
-        return value * (1 + signs * STEP)
+        words = Stream(self._draw, "rounding", self._step).words(like.numel()) >> np.uint64(63)
+        return torch.from_numpy(words.astype(np.float64)).reshape(like.shape) * 2 - 1
 
 
 def _is_exact(func: Any, args: tuple[Any, ...]) -> bool:
