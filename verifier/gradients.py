@@ -35,7 +35,7 @@ from verifier.contract import (
 from verifier.conventions.choose import Choice
 from verifier.gate import Finding, Gate, failed, not_applicable, passed
 from verifier.gates.g07_layout import BROADCAST
-from verifier.records import CaseNote, CaseRecord, GateId, GateInfo, GateResult, GateStatus
+from verifier.records import CaseNote, CaseRecord, GateId, GateResult, GateStatus
 from verifier.referee.bench import NUDGES, Bench, Tensors, digest, greatest_move, remember
 from verifier.referee.compare import Rule, allowance, check_output, point_out, worst
 from verifier.referee.eager import Function, as_tuple
@@ -373,19 +373,13 @@ def derive_bench(bench: Bench) -> GradientBench | None:
 # --- the gates
 
 
-@dataclass(frozen=True, slots=True)
 class BackwardGate:
     """A gate as it is asked about gradients."""
 
-    gate: Gate
-
-    @property
-    def info(self) -> GateInfo:
-        return self.gate.info
-
-    @property
-    def self_check(self) -> bool:
-        return self.gate.self_check
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.info = gate.info
+        self.self_check = gate.self_check
 
     def applies(self, bench: Bench) -> str | None:
         reason = self.gate.applies(bench)
