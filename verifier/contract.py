@@ -256,11 +256,23 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """One parameter of the task's module, by its name there."""
+
+    name: str
+    shape: tuple[Expression, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Gradients:
     """What a kernel must give to autograd: the gates run once more on these gradients."""
 
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
     """Inputs whose gradient is asked for, all together."""
+    weights: tuple[Weight, ...] = ()
+    """Parameters of the module whose gradient is asked for too (convention kernelbench); the
+    kernel's module has them under the same names."""
     outputs: tuple[str, ...] = ()
     """Outputs through which; by default each one of a floating-point dtype."""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
@@ -456,8 +468,10 @@ def _check_gradients(contract: Contract) -> None:
     gradients = contract.gradients
     if gradients is None:
         return
-    if not gradients.inputs:
-        raise ValueError("gradients: name at least one input")
+    if not gradients.inputs and not gradients.weights:
+        raise ValueError("gradients: name at least one input or weight")
+    if gradients.weights and contract.module is None:
+        raise ValueError("gradients: only modules have weights (convention kernelbench)")
     for kind, named, items in (
         ("input", gradients.inputs, contract.inputs),
         ("output", gradients.outputs, contract.outputs),

@@ -11,7 +11,7 @@ gradients have, and leaves out the few questions that gradients do not answer.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Final
@@ -31,6 +31,7 @@ from verifier.contract import (
     Output,
     Scalar,
     TaskError,
+    Weight,
 )
 from verifier.conventions.choose import Choice
 from verifier.gate import Finding, Gate, failed, not_applicable, passed
@@ -98,7 +99,10 @@ def _through(contract: Contract, gradients: Gradients) -> list[Output]:
 def derive(contract: Contract, gradients: Gradients) -> Contract:
     """The contract of the derived task."""
     outputs = _through(contract, gradients)
-    wanted = [contract.input(name) for name in gradients.inputs]
+    wanted: list[Input | Weight] = [
+        *(contract.input(name) for name in gradients.inputs),
+        *gradients.weights,
+    ]
     upstreams = tuple(_upstream(contract, output) for output in outputs)
     grads = tuple(Output(gradient_name(i.name), i.shape, i.dtype) for i in wanted)
     order = (*contract.call_order, *(item.name for item in upstreams), PASSES)
@@ -116,7 +120,9 @@ def derive(contract: Contract, gradients: Gradients) -> Contract:
     )
 
 
-def _dtypes(contract: Contract, items: Sequence[Input | Output]) -> dict[str, DtypeVariable]:
+def _dtypes(
+    contract: Contract, items: Sequence[Input | Output | Weight]
+) -> dict[str, DtypeVariable]:
     """Variables that a gradient depends on, without candidates that have none."""
     used = {item.dtype for item in items}
     return {
@@ -183,6 +189,7 @@ def plan(contract: Contract, gradients: Gradients) -> dict[str, Any]:
         "arguments": len(order),
         "results": len(names),
         "inputs": [[order.index(name), name] for name in gradients.inputs],
+        "weights": [weight.name for weight in gradients.weights],
         "outputs": [[names.index(name), name] for name in through],
     }
 
@@ -197,7 +204,8 @@ def backward_choice(choice: Choice, contract: Contract) -> Choice:
 def differentiate(reference: Function, contract: Contract, gradients: Gradients) -> Function:
     """The derived task's reference: autograd over the task's own."""
     steps = plan(contract, gradients)
-    count, inputs = steps["arguments"], steps["inputs"]
+    count, inputs, weights = steps["arguments"], steps["inputs"], steps["weights"]
+    names = [*gradients.inputs, *weights]
 
     def derived(*args: Any) -> tuple[torch.Tensor, ...]:
         own, upstream = list(args[:count]), args[count:-1]
@@ -207,13 +215,27 @@ def differentiate(reference: Function, contract: Contract, gradients: Gradients)
             outputs = as_tuple(reference(*own))
             ends = [outputs[place] for place, _ in steps["outputs"]]
             leaves = [own[place] for place, _ in inputs]
+            leaves += _parameters(reference, own, weights)
             grads = torch.autograd.grad(ends, leaves, upstream, allow_unused=True)
-        missing = [name for grad, (_, name) in zip(grads, inputs, strict=True) if grad is None]
+        missing = [name for grad, name in zip(grads, names, strict=True) if grad is None]
         if missing:
             raise ValueError(f"the reference has no gradient of {missing[0]}")
         return (*(output.detach() for output in outputs), *grads)
 
     return derived
+
+
+def _parameters(reference: Any, args: Sequence[Any], names: Sequence[str]) -> list[torch.Tensor]:
+    """Parameters of the module behind a reference (``verifier.exchange.reference``)."""
+    if not names:
+        return []
+    if not hasattr(reference, "parameters"):
+        raise ValueError("the reference is no module, so it has no weights")
+    there: Mapping[str, torch.Tensor] = reference.parameters(args)
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise ValueError(f"the reference has no weight {missing[0]}")
+    return [there[name] for name in names]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,22 +33,33 @@ def differentiated(entry: Kernel, plan: Mapping[str, Any]) -> Kernel:
     """
     inputs: list[tuple[int, str]] = [(int(place), name) for place, name in plan["inputs"]]
     through: list[tuple[int, str]] = [(int(place), name) for place, name in plan["outputs"]]
+    names: list[str] = [*(name for _, name in inputs), *plan["weights"]]
     count = int(plan["arguments"])
 
     def call(*args: Any) -> Tensors:
         own, upstream, passes = args[:count], args[count:-1], args[-1]
         leaves = [own[place].requires_grad_() for place, _ in inputs]
+        leaves += _weights(entry, plan["weights"])
         with torch.enable_grad():
             outputs = outputs_take(entry(*own))
         ends = _ends(outputs, through, int(plan["results"]))
         with torch.autograd.set_multithreading_enabled(False):
             grads = _gradients(ends, leaves, upstream, again=passes > 1)
-        missing = [name for grad, (_, name) in zip(grads, inputs, strict=True) if grad is None]
+        missing = [name for grad, name in zip(grads, names, strict=True) if grad is None]
         if missing:
             raise OutputError(f"the gradient of {missing[0]} is None")
         return (*(output.detach() for output in outputs), *grads)
 
     return call
+
+
+def _weights(entry: Kernel, names: Sequence[str]) -> list[torch.Tensor]:
+    """Parameters of the kernel's module."""
+    there: Mapping[str, torch.Tensor] = getattr(entry, "parameters", {}) if names else {}
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise OutputError(f"no parameter {missing[0]}: its module has {', '.join(there) or 'none'}")
+    return [there[name] for name in names]
 
 
 def _ends(outputs: Tensors, through: Sequence[tuple[int, str]], results: int) -> list[torch.Tensor]:

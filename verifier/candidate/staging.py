@@ -33,6 +33,8 @@ SLACK_BYTES: Final = 64 << 10
 and not crash on what happened to lie there."""
 _LEAD_BYTES: Final = SLACK_BYTES + GUARD_BYTES
 MAX_NAMES: Final = 10_000
+MAX_SUMS: Final = 8
+"""So many sums of gradients may autograd make in one call: more are a sum over rows in disguise."""
 _HELD_BYTES: Final = 256 << 20
 
 _aten: Final = torch.ops.aten
@@ -149,6 +151,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._count = 0
         self._paused = 0
         self._noting = options.trace
+        self._sums = 0
         self._anywhere: Anywhere | None = None
 
     @contextmanager
@@ -293,7 +296,9 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
             return
         if is_accumulation(func):
-            return
+            self._sums += 1
+            if self._sums <= MAX_SUMS:
+                return
         bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
         self.evidence.ops.append(name + ON_INTEGERS if bookkeeping else name)
 

@@ -75,7 +75,7 @@ def bench(contract: Contract, function: Any = reference) -> Bench:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"gradients": {"inputs": []}}, "name at least one input"),
+        ({"gradients": {"inputs": []}}, "name at least one input or weight"),
         ({"gradients": {"inputs": ["z"]}}, "'z' is no input of a floating-point dtype"),
         ({"gradients": {"inputs": ["rows"]}}, "'rows' is no input of a floating-point dtype"),
         ({"gradients": {"inputs": ["x"], "outputs": ["best"]}}, "'best' is no output"),
