@@ -423,7 +423,7 @@ class BackwardGate:
         finding = self.gate.judge(bench, case, subject)
         if not finding.detail:
             return finding
-        detail = f"{_PREFIX}{finding.detail}"
+        detail = _PREFIX + finding.detail.removeprefix(_PREFIX)
         if finding.failed and case.params.get(STRIDE_0):
             detail += " (the upstream gradient has stride 0, as .sum().backward() gives it)"
         if finding.failed and case.params.get(PASSES):

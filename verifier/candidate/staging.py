@@ -33,7 +33,7 @@ SLACK_BYTES: Final = 64 << 10
 and not crash on what happened to lie there."""
 _LEAD_BYTES: Final = SLACK_BYTES + GUARD_BYTES
 MAX_NAMES: Final = 10_000
-MAX_SUMS: Final = 8
+MAX_SUMS: Final = 4
 """So many sums of gradients may autograd make in one call: more are a sum over rows in disguise."""
 _HELD_BYTES: Final = 256 << 20
 
