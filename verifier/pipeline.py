@@ -267,6 +267,12 @@ class Verification:
         finally:
             self.close()
 
+    def retire(self) -> None:
+        """End its processes, so that nothing of them is there when a kernel is timed."""
+        self.close()
+        if self._candidate is not None:
+            self._candidate.restart()
+
     def close(self) -> None:
         """End what was started to re-create failures."""
         if self._witness is not None:
@@ -279,6 +285,8 @@ class Verification:
         with self._lock.shared(self._cancelled):
             loose = self._loose()
             results = self._gates()
+            if self._backward is not None:
+                self._backward.retire()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
             verdict = replace(verdict, measurements=self._measurements())
