@@ -16,7 +16,7 @@ from kernelhub.launch.private import private_postgres, private_redis
 from kernelhub.settings.env import database_from_url
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from verifier.session import Session
 
 
 def pytest_configure() -> None:
@@ -46,6 +46,15 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def verifier_session() -> Iterator[Session]:
+    """One warm verifier for all tests that judge kernels on the CPU."""
+    from verifier.session import Session
+
+    with Session("cpu") as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """A private Redis of this test session. Flush what you leave behind."""
     with short_folder("redis") as folder, private_redis(folder) as server:
@@ -69,28 +78,3 @@ def chromium() -> Path:
     if isinstance(found, str):
         pytest.skip(f"NO BROWSER TESTS: {found}")
     return found
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: Path) -> Iterator[Browser]:
-    """One headless Chromium for the session; pages are cheap, browsers are not."""
-    from playwright.sync_api import sync_playwright
-
-    from tests.chromium import CHROMIUM_FLAGS
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=str(chromium), args=CHROMIUM_FLAGS)
-        yield launched
-        launched.close()
-
-
-@pytest.fixture
-def browser_page(browser: Browser) -> Iterator[Page]:
-    """A page with storage of its own. Errors in the page's JavaScript fail the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id="UTC")
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert errors == []

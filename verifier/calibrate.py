@@ -409,10 +409,23 @@ def _tried(atol: float, observations: Sequence[Observation]) -> Tried:
 
 
 def calibrate(
-    session: Session, suite: Path, group: str, *, seed: int, iterations: int
+    session: Session,
+    suite: Path,
+    group: str,
+    *,
+    seed: int,
+    iterations: int,
+    only: Sequence[str] = (),
 ) -> Calibration:
-    """Observe a whole corpus and score every rule. Raises UsageError or InfrastructureError."""
-    entries = read_index(suite, group)
+    """Observe a whole corpus, or its tasks whose names hold one of ``only``, and score every rule.
+    Raises UsageError or InfrastructureError."""
+    entries = [
+        entry
+        for entry in read_index(suite, group)
+        if not only or any(text in entry.task for text in only)
+    ]
+    if not entries:
+        raise UsageError(f"no task of {group} is called anything with {' or '.join(only)}")
     observations: list[Observation] = []
     refused: dict[str, int] = {}
     for entry in entries:

@@ -22,7 +22,7 @@ from verifier.gate import Finding, not_applicable
 from verifier.gates.g10_range import GATE as RANGE
 from verifier.gates.g10_range import settled_at_the_top
 from verifier.minimise import smallest
-from verifier.pipeline import Recorder
+from verifier.recorder import Recorder
 from verifier.records import (
     CallDigest,
     CaseNote,

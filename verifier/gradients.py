@@ -36,6 +36,7 @@ from verifier.contract import (
 from verifier.conventions.choose import Choice
 from verifier.gate import Finding, Gate, failed, not_applicable, passed
 from verifier.gates.g07_layout import BROADCAST
+from verifier.recorder import Watchful
 from verifier.records import CaseNote, CaseRecord, GateId, GateResult, GateStatus
 from verifier.referee.bench import NUDGES, Bench, Tensors, digest, greatest_move, remember
 from verifier.referee.compare import Rule, allowance, check_output, point_out, worst
@@ -43,7 +44,7 @@ from verifier.referee.eager import Function, as_tuple
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import make_args
 from verifier.referee.roundings import Roundings
-from verifier.subject import Arg, Subject
+from verifier.subject import Arg, Reply, Subject
 
 PASSES: Final = "passes"
 """Name of the argument that says how often to go backward over one graph, and of the parameter of
@@ -421,15 +422,28 @@ class BackwardGate:
                     yield bench.case(GateId.LAYOUT, f"{BROADCAST}-{item.name}", layouts=layouts)
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
-        finding = self.gate.judge(bench, case, subject)
-        if not finding.detail:
+        finding = _told(self.gate.judge(bench, case, subject))
+        if not finding.failed:
             return finding
-        detail = _PREFIX + finding.detail.removeprefix(_PREFIX)
-        if finding.failed and case.params.get(STRIDE_0):
+        detail = finding.detail
+        if case.params.get(STRIDE_0):
             detail += " (the upstream gradient has stride 0, as .sum().backward() gives it)"
-        if finding.failed and case.params.get(PASSES):
+        if case.params.get(PASSES):
             detail += " (in a second pass over the same graph)"
         return replace(finding, detail=detail)
+
+    def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
+        """What the gate has against a call of another gate's."""
+        if not isinstance(self.gate, Watchful):
+            return None
+        finding = self.gate.in_passing(bench, args, reply)
+        return finding and _told(finding)
+
+
+def _told(finding: Finding) -> Finding:
+    """The finding, with what it is about."""
+    detail = finding.detail and _PREFIX + finding.detail.removeprefix(_PREFIX)
+    return replace(finding, detail=detail)
 
 
 def _is_fair(case: CaseRecord, bench: Bench) -> bool:

@@ -38,6 +38,7 @@ from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
 from verifier.minimise import smallest
+from verifier.recorder import Bar, Recorder
 from verifier.records import (
     NOT_ASKED,
     CallDigest,
@@ -58,18 +59,10 @@ from verifier.records import (
     Verdict,
     to_json,
 )
-from verifier.referee.bench import Bench, digest, load_reference
+from verifier.referee.bench import Bench, load_reference
+from verifier.refusals import at_home, settled
 from verifier.source import SourceFacts
-from verifier.subject import (
-    ORDINARY,
-    Arg,
-    CallOptions,
-    InfrastructureError,
-    Reply,
-    ReplyKind,
-    Subject,
-    config_of,
-)
+from verifier.subject import InfrastructureError, Subject, config_of
 
 GATES: Final[tuple[Gate, ...]] = (
     g01_agreement.GATE,
@@ -86,10 +79,8 @@ GATES: Final[tuple[Gate, ...]] = (
     g12_honest.GATE,
 )
 
-FATAL: Final = frozenset(
-    {ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY, ReplyKind.LOAD_FAILED}
-)
-"""Replies after which trying the same kernel again and again only costs time."""
+BACKWARD_GATES: Final[tuple[Gate, ...]] = tuple(map(BackwardGate, GATES))
+"""The same as they are asked about gradients."""
 
 MAX_DEATHS: Final = 3
 """So many fatal replies in one gate end that gate."""
@@ -149,40 +140,7 @@ class Request:
         return choose(self.task.contract, self.facts.text, self.entry)
 
 
-@dataclass(slots=True)
-class Recorder:
-    """A subject that remembers the digests of its calls and how they ended.
-
-    With ``config`` it also chooses for the kernel's autotuners, unless a gate does: a clock would
-    choose otherwise each time, and what is judged must be what a replay judges.
-    """
-
-    subject: Subject
-    check: Callable[[], None] = lambda: None
-    calls: list[CallDigest] = field(default_factory=list)
-    kinds: list[ReplyKind] = field(default_factory=list)
-    config: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.subject.name
-
-    def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
-        self.check()
-        before = digest(args)
-        if options.config is None:
-            options = replace(options, config=self.config)
-        reply = self.subject.call(args, options)
-        self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
-        self.kinds.append(reply.kind)
-        return reply
-
-    def restart(self) -> None:
-        self.subject.restart()
-
-    @property
-    def deaths(self) -> int:
-        return sum(kind in FATAL for kind in self.kinds)
+Failure = tuple[CaseRecord, Finding, tuple[CallDigest, ...]]
 
 
 @dataclass(slots=True)
@@ -191,10 +149,18 @@ class GateRun:
 
     gate: Gate
     passed: int = 0
-    failures: list[tuple[CaseRecord, Finding, tuple[CallDigest, ...]]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
+    asked_at_home: list[CaseRecord] = field(default_factory=list)
+
+    def is_new(self, home: CaseRecord) -> bool:
+        """Whether a case that was refused at its own sizes is yet to be asked at the usual ones."""
+        bare = replace(home, label="", seed=0)
+        new = bare not in self.asked_at_home
+        self.asked_at_home.append(bare)
+        return new
 
     def note(self, status: GateStatus, reason: str) -> None:
         key = (status, reason)
@@ -226,7 +192,7 @@ class GateRun:
         return GateStatus.PASS if self.passed else GateStatus.NOT_APPLICABLE
 
     @property
-    def worst_failure(self) -> tuple[CaseRecord, Finding, tuple[CallDigest, ...]]:
+    def worst_failure(self) -> Failure:
         return next((item for item in self.failures if item[1].hard), self.failures[0])
 
 
@@ -243,8 +209,9 @@ class Verification:
         check: Callable[[], None] = lambda: None,
         lock: DeviceLock | None = None,
         backward: Verification | None = None,
+        gates: Sequence[Gate] = GATES,
     ) -> None:
-        """``backward`` asks the gates about the gradients, if the task declares any."""
+        """``backward`` asks BACKWARD_GATES about the gradients, if the task declares any."""
         self._backward = backward
         self._stop = ""
         self._lock = lock or DeviceLock.alone()
@@ -256,6 +223,9 @@ class Verification:
         self._witness: Candidate | None = None
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
+        self._bar = Bar(bench, gates, self._check)
+        self._in_passing: dict[GateId, Failure] = {}
+        """What gates would say of other gates' calls, until it is their turn."""
         self._emit_progress = emit
         self._started = time.perf_counter()
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -349,15 +319,39 @@ class Verification:
             started = time.perf_counter()
             result, stop = self._one_gate(gate, stop)
             if self._backward is not None and not stop and result.reason != NOT_ASKED:
-                result = merged(result, self._backward.ask(BackwardGate(gate)))
+                result = merged(result, self._backward.ask(gate.info.id))
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)
-        return tuple(results)
+        return tuple(self._amended(*pair) for pair in zip(GATES, results, strict=True))
 
-    def ask(self, gate: Gate) -> GateResult:
+    def _amended(self, gate: Gate, result: GateResult) -> GateResult:
+        """The result, with what the calls of later gates showed."""
+        amended = self.amend(gate.info.id, result)
+        if self._backward is not None:
+            amended = self._backward.amend(gate.info.id, amended)
+        if amended is not result:
+            self._emit(EventKind.GATE, to_json(amended))
+        return amended
+
+    def amend(self, name: GateId, result: GateResult) -> GateResult:
+        """The result of one gate, with what the calls of later gates showed to it here."""
+        gate = self._bar.gate(name)
+        found = self._in_passing.pop(gate.info.id, None)
+        if (
+            found is None
+            or result.status is GateStatus.FAIL
+            or gate.info.id not in self._request.gates
+        ):
+            return result
+        seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
+        return replace(
+            seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
+        )
+
+    def ask(self, name: GateId) -> GateResult:
         """One gate's result, without a word to anybody; the gates are asked in order."""
-        result, self._stop = self._one_gate(gate, self._stop)
+        result, self._stop = self._one_gate(self._bar.gate(name), self._stop)
         return result
 
     def _one_gate(self, gate: Gate, stop: str) -> tuple[GateResult, str]:
@@ -397,6 +391,9 @@ class Verification:
 
     def _judge_all(self, gate: Gate) -> GateRun:
         run = GateRun(gate)
+        found = self._in_passing.pop(gate.info.id, None)
+        if found is not None:
+            run.failures.append(found)
         eager = self._bench.new_eager()
         try:
             for case in gate.cases(self._bench):
@@ -414,13 +411,29 @@ class Verification:
             run.note(GateStatus.NOT_APPLICABLE, why)
             return
         assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
-        recorder = Recorder(self._candidate, self._check, config=config_of(case.seed))
-        run.add(case, self._judge(run.gate, case, recorder), recorder)
+        recorder = self._bar.recorder(self._candidate, case)
+        finding = self._judge(case, lambda: self._bar.judge(run.gate, case, recorder))
+        finding = settled(self._bench, case, finding)
+        run.add(case, finding, recorder)
+        self._keep_breaches(run, case, finding, recorder)
+        home = at_home(self._bench, case, finding)
+        if home is not None and run.is_new(home):
+            self._judge_one(run, home, eager)
 
-    def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
-        """The gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
+    def _keep_breaches(
+        self, run: GateRun, case: CaseRecord, finding: Finding, recorder: Recorder
+    ) -> None:
+        """What the calls of this case showed: to this gate, or to others, whose turn may come."""
+        breaches = self._bar.breaches(run.gate, case, recorder)
+        own = breaches.pop(run.gate.info.id, None)
+        if own is not None and not finding.failed:
+            run.failures.append(own)
+        self._in_passing = breaches | self._in_passing
+
+    def _judge(self, case: CaseRecord, judge: Callable[[], Finding]) -> Finding:
+        """A gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
         try:
-            return gate.judge(self._bench, case, subject)
+            return judge()
         except (InfrastructureError, Cancelled, OverdueError):
             raise
         except Exception as error:  # noqa: BLE001 - our fault, whatever it is, never the kernel's
@@ -432,7 +445,7 @@ class Verification:
         """The reference is on trial first: what it cannot satisfy, no kernel is blamed for."""
         if not gate.self_check:
             return None
-        own = self._judge(gate, case, eager)
+        own = self._judge(case, lambda: gate.judge(self._bench, case, eager))
         if own.failed:
             return f"reference does not satisfy: {own.detail}"
         return own.detail if own.status is GateStatus.NOT_APPLICABLE else None
@@ -476,11 +489,12 @@ class Verification:
     def _minimise(self, gate: Gate, case: CaseRecord) -> CaseRecord:
         def still_fails(trial: CaseRecord) -> bool:
             self._check()
-            if self._reference_fails(gate, trial, self._bench.new_eager()):
+            owner = self._bar.owner(gate, trial)
+            if self._reference_fails(owner, trial, self._bench.new_eager()):
                 return False
             assert self._candidate is not None  # noqa: S101 - there was a failure
-            recorder = Recorder(self._candidate, self._check, config=config_of(trial.seed))
-            return self._judge(gate, trial, recorder).failed
+            recorder = self._bar.recorder(self._candidate, trial)
+            return self._judge(trial, lambda: self._bar.judge(gate, trial, recorder)).failed
 
         return smallest(
             self._bench.contract,
@@ -497,11 +511,11 @@ class Verification:
         if self._witness is None:
             assert self._candidate is not None  # noqa: S101 - there was a failure
             self._witness = self._candidate.sibling()
-        recorder = Recorder(self._witness, self._check, config=config_of(case.seed))
-        finding = gate.judge(self._bench, case, recorder)
+        recorder = self._bar.recorder(self._witness, case)
+        finding = self._bar.judge(gate, case, recorder)
         if finding.failed or not used:
             return finding, tuple(recorder.calls)
-        return judge_afresh(gate, self._bench, case, self._witness, self._check)
+        return self._bar.judge_afresh(gate, case, self._witness)
 
     # --- the end
 
@@ -537,19 +551,6 @@ class Verification:
             duration_ms=self._elapsed() * 1e3,
             measurements=measurements,
         )
-
-
-def judge_afresh(
-    gate: Gate,
-    bench: Bench,
-    case: CaseRecord,
-    candidate: Subject,
-    check: Callable[[], None] = lambda: None,
-) -> tuple[Finding, tuple[CallDigest, ...]]:
-    """Judge one case in a fresh process; the finding, and the digests of all its calls."""
-    candidate.restart()
-    recorder = Recorder(candidate, check, config=config_of(case.seed))
-    return gate.judge(bench, case, recorder), tuple(recorder.calls)
 
 
 def _example(case: CaseRecord, finding: Finding, calls: tuple[CallDigest, ...]) -> Counterexample:

@@ -24,6 +24,7 @@ from verifier.environment import choose_device, read_environment
 from verifier.gradients import GradientBench, backward_choice
 from verifier.health.watch import watch_begin
 from verifier.pipeline import (
+    BACKWARD_GATES,
     TOTAL_S,
     Cancelled,
     Emit,
@@ -209,7 +210,14 @@ class Session:
         candidate = self.sandbox.load(source=source, **choice.options())
         try:
             yield Verification(
-                request, candidate, derived, self.environment, _unheard, check, self.lock
+                request,
+                candidate,
+                derived,
+                self.environment,
+                _unheard,
+                check,
+                self.lock,
+                gates=BACKWARD_GATES,
             )
         finally:
             self._end(candidate, check)

@@ -181,6 +181,9 @@ class Reply:
     infos: tuple[OutputInfo, ...] = ()
     inputs_after: tuple[torch.Tensor | None, ...] = ()
     touched_guards: tuple[str, ...] = ()
+    far: tuple[str, ...] = ()
+    """What its launches read or wrote that is no tensor's memory, and how far off, where each
+    access is seen (in Triton's interpreter)."""
     effects: tuple[str, ...] = ()
     effects_before: tuple[str, ...] = ()
     """The same of earlier calls in this process, and of the import."""

@@ -40,6 +40,8 @@ class Attack:
     where: Where = Where.ANYWHERE
     loose: bool | None = True
     escapes: str = ""
+    seen_in: tuple[GateId, ...] = ()
+    """Further gates that are asked, in whose calls it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,11 @@ def attack(
     where: Where = Where.ANYWHERE,
     loose: bool | None = True,
     escapes: str = "",
+    seen_in: tuple[int, ...] = (),
 ) -> Attack:
     """An attack that one of the gates of these numbers must fail."""
-    gates = tuple(GateId(f"G{number}") for number in numbers)
-    return Attack(f"hostile_{name}", gates, where, loose, escapes)
+    gates, others = (tuple(GateId(f"G{n}") for n in those) for those in (numbers, seen_in))
+    return Attack(f"hostile_{name}", gates, where, loose, escapes, others)
 
 
 CLASSES: Final[tuple[ThreatClass, ...]] = (
@@ -99,16 +102,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "cache_by_content",
         "Remembers answers by content, or by some of it",
         (
-            attack(
-                "copied",
-                12,
-                escapes="a copying launch hides that the answer, a right one, was remembered",
-            ),
-            attack(
-                "all_but_last",
-                12,
-                escapes="one drawn element is changed, and most of them are looked at here",
-            ),
+            attack("copied", 12),
+            attack("all_but_last", 12),
         ),
         ("g12/violator_content_cache", "g12/violator_sampled_cache"),
     ),
@@ -248,9 +243,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
                 12,
                 escapes="a watched launch takes as long as its memory takes to copy",
             ),
-            attack(
-                "probe_launch", 12, escapes="watched calls are among the first ten of a process"
-            ),
+            attack("probe_launch", 12),
         ),
         ("g12/unseen_silence", "g12/hostile_alike"),
     ),
@@ -258,24 +251,22 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "input_mutation",
         "The caller's data are not what they were",
         (
-            attack(
-                "late", 8, escapes="inputs are compared in the first two calls of a process alone"
-            ),
-            attack("odd_sizes", 8, escapes="inputs are compared at the usual size alone"),
+            attack("late", 8),
+            attack("odd_sizes", 8, seen_in=(4,)),
         ),
         ("g08/violator", "g08/violator_scaled_back"),
     ),
     ThreatClass(
         "output_reuse",
         "A later call writes over an earlier answer",
-        (attack("ring", 8, escapes="only the results of the call before are looked at again"),),
+        (attack("ring", 8),),
         ("g08/violator_reused_output",),
     ),
     ThreatClass(
         "aliasing",
         "An output lies in memory of the caller's",
         (
-            attack("row_of_one", 8, escapes="aliases are looked for at the usual size alone"),
+            attack("row_of_one", 8, seen_in=(4,)),
             attack("view", 8),
         ),
     ),
@@ -297,12 +288,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "second_path",
         "Careless at sizes that only some gates try",
         (
-            attack("drops_nan", 2, escapes="special values are tried at the usual size alone"),
+            attack("drops_nan", 2),
             attack("overflows", 10),
-            attack("half_carry", 6, escapes="the probe sums powers of two alone"),
-            attack("ignores_strides", 7, escapes="layouts are tried at the usual size alone"),
-            attack("unsteady", 3, escapes="runs are repeated at the usual size alone"),
-            attack("reduced_precision", 5, escapes="low bits are tried at the usual size alone"),
+            attack("half_carry", 6),
+            attack("ignores_strides", 7),
+            attack("unsteady", 3),
+            attack("reduced_precision", 5),
         ),
     ),
     ThreatClass(
@@ -311,7 +302,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("knows_the_probe", 4, 6),
             attack("round_inputs", 1, loose=False),
-            attack("first_calls", 12, escapes="watched calls are among the first ten of a process"),
+            attack("first_calls", 12),
             attack("unlisted_sizes", 12, escapes="watched are calls at sizes that contracts name"),
         ),
         ("g12/hostile_alike", "g12/hostile_small_only"),
@@ -352,11 +343,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "disguised_language",
         "Written in another language than its words suggest",
         (
-            attack(
-                "says_cuda",
-                12,
-                escapes="the language is believed from a word; CUDA is not asked for launches",
-            ),
+            attack("says_cuda", 12, where=Where.DEVICE),
+            attack("calls_cuda", 12),
             attack(
                 "says_numpy",
                 12,
@@ -411,18 +399,14 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Refuses whatever would show what is wrong with it",
         (
             attack("refuses_nan", 2),
-            attack(
-                "refuses_few_rows",
-                12,
-                escapes="where it is traced it may refuse, and then nothing is asked",
-            ),
+            attack("refuses_few_rows", 12),
         ),
         ("g12/unjudged_picky",),
     ),
     ThreatClass(
         "far_access",
         "Reads or writes beyond where anybody looks",
-        (attack("far_write", 9, escapes="guard zones are 256 bytes wide"),),
+        (attack("far_write", 9),),
         ("g09/violator", "g09/violator_reads_past_end"),
     ),
     ThreatClass(

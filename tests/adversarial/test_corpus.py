@@ -34,8 +34,11 @@ OTHER_DEVICE = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Session("cuda:0" if CUDA else "cpu") as opened:
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    if not CUDA:
+        yield request.getfixturevalue("verifier_session")
+        return
+    with Session("cuda:0") as opened:
         yield opened
 
 
@@ -81,7 +84,8 @@ def test_a_hostile_kernel_is_caught_by_a_named_gate(
     session: Session, each: ThreatClass, one: Attack
 ) -> None:
     skip_elsewhere(one.where)
-    verdict = judge(session, each.path(one), GateId.AGREEMENT, *one.gates)
+    asked = (GateId.AGREEMENT, *one.gates, *one.seen_in)
+    verdict = judge(session, each.path(one), *asked)
     failed = {result.gate for result in verdict.gates if result.status is GateStatus.FAIL}
     assert failed & set(one.gates), [(r.gate, r.status, r.reason) for r in verdict.gates]
     assert verdict.outcome is Outcome.REJECTED

@@ -5,7 +5,6 @@ This is measured through the real pipeline and sandbox, not declared: every file
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ SEED = 20261130
 
 def kernels(gate: GateId, role: str) -> list[Path]:
     return sorted((ROOT / f"tests/gates/g{gate.number:02d}").glob(f"{role}*.py"))
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Session("cpu") as opened:
-        yield opened
 
 
 def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
@@ -54,9 +47,9 @@ def test_each_gate_has_a_page_a_violator_and_a_twin(gate: GateId) -> None:
 
 @pytest.mark.parametrize(("gate", "kernel"), all_kernels("violator"), ids=name)
 def test_a_violator_passes_the_loose_test_and_fails_its_gate(
-    session: Session, gate: GateId, kernel: Path
+    verifier_session: Session, gate: GateId, kernel: Path
 ) -> None:
-    verdict = judge(session, kernel, gate)
+    verdict = judge(verifier_session, kernel, gate)
     assert verdict.loose is not None
     assert verdict.loose.accepted, verdict.loose.detail
     result = verdict.gates[gate.number - 1]
@@ -66,9 +59,9 @@ def test_a_violator_passes_the_loose_test_and_fails_its_gate(
 
 @pytest.mark.parametrize(("gate", "kernel"), all_kernels("twin"), ids=name)
 def test_an_honest_twin_passes_its_gate_and_is_accused_by_none(
-    session: Session, gate: GateId, kernel: Path
+    verifier_session: Session, gate: GateId, kernel: Path
 ) -> None:
-    verdict = judge(session, kernel)
+    verdict = judge(verifier_session, kernel)
     accused = [(r.gate.value, r.status.value, r.reason) for r in verdict.gates if _open(r.status)]
     assert not accused
     assert verdict.outcome is Outcome.ACCEPTED

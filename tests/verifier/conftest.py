@@ -32,14 +32,8 @@ COMMANDS = (
 Command = Callable[..., int]
 
 
-@pytest.fixture(scope="package")
-def warm_session() -> Iterator[Session]:
-    with Session("cpu") as session:
-        yield session
-
-
 @pytest.fixture(scope="module")
-def command(warm_session: Session) -> Iterator[Command]:
+def command(verifier_session: Session) -> Iterator[Command]:
     """`python -m verifier` in this process: the exit code of the words, on the warm session."""
 
     def run(*words: object) -> int:
@@ -50,5 +44,5 @@ def command(warm_session: Session) -> Iterator[Command]:
 
     with pytest.MonkeyPatch.context() as patch:
         for module in COMMANDS:
-            patch.setattr(module, "Session", lambda *args, **kwargs: nullcontext(warm_session))
+            patch.setattr(module, "Session", lambda *args, **kwargs: nullcontext(verifier_session))
         yield run

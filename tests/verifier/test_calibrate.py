@@ -175,7 +175,7 @@ def test_declared_tolerances_are_judged_only_where_every_entry_declares_them() -
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory, warm_session: Session) -> Calibration:
+def study(tmp_path_factory: pytest.TempPathFactory, verifier_session: Session) -> Calibration:
     kernels = {
         "honest": ("control", HONEST),
         "scaled": ("bug", HALF_WRONG),
@@ -183,7 +183,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, warm_session: Session) -> Ca
         "refuses": ("control", REFUSES),
     }
     suite = make_suite(tmp_path_factory.mktemp("suite"), kernels)
-    return calibrate(warm_session, suite, "group", seed=4, iterations=ITERATIONS)
+    return calibrate(verifier_session, suite, "group", seed=4, iterations=ITERATIONS)
 
 
 def point(study: Calibration, strategy: str, rule: str) -> Point:

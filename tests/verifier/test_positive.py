@@ -33,10 +33,10 @@ SHOWN = [p for p in VIOLATORS if not p.not_in_interpreter]
 
 @pytest.mark.parametrize("planted", SHOWN, ids=lambda planted: planted.kernel)
 def test_the_loose_test_accepts_it_and_its_gate_fails_it(
-    warm_session: Session, planted: Planted
+    verifier_session: Session, planted: Planted
 ) -> None:
     job = Job(planted.task_folder, planted.path(twin=False), seed=3, gates=(planted.gate,))
-    verdict = warm_session.judge(job)
+    verdict = verifier_session.judge(job)
     assert verdict.loose is not None
     assert verdict.loose.accepted, verdict.loose.detail
     result = verdict.gates[planted.gate.number - 1]
@@ -44,8 +44,8 @@ def test_the_loose_test_accepts_it_and_its_gate_fails_it(
 
 
 @pytest.mark.parametrize("planted", VIOLATORS, ids=lambda planted: planted.kernel)
-def test_its_twin_is_accused_of_nothing(warm_session: Session, planted: Planted) -> None:
-    verdict = warm_session.judge(
+def test_its_twin_is_accused_of_nothing(verifier_session: Session, planted: Planted) -> None:
+    verdict = verifier_session.judge(
         Job(planted.task_folder, planted.path(twin=True), seed=3, timed=False)
     )
     told = [(r.gate.value, r.reason) for r in verdict.gates if r.status is not GateStatus.PASS]

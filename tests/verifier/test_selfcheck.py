@@ -90,19 +90,19 @@ def test_a_suite_is_named_by_its_own_folder(tmp_path: Path) -> None:
     assert suite_name(tmp_path / "fuzzoracle") == "fuzzoracle"
 
 
-def test_eager_is_accused_of_nothing_in_the_real_pipeline(warm_session: Session) -> None:
-    (row,) = sweep(warm_session, find_trials([TASKS], [Control.EAGER], ["row_amax"]), seed=0)
+def test_eager_is_accused_of_nothing_in_the_real_pipeline(verifier_session: Session) -> None:
+    (row,) = sweep(verifier_session, find_trials([TASKS], [Control.EAGER], ["row_amax"]), seed=0)
     assert row.clean, [(one.gate, one.reason) for one in row.exceptions]
     assert row.digest == load_task(TASKS / "row_amax").digest
 
 
 def test_a_task_that_cannot_be_used_is_a_row_and_ends_nothing(
-    warm_session: Session, tmp_path: Path
+    verifier_session: Session, tmp_path: Path
 ) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/task.json").write_text("{")
     (tmp_path / "broken/reference.py").touch()
-    (row,) = sweep(warm_session, find_trials([tmp_path], [Control.EAGER]), seed=0)
+    (row,) = sweep(verifier_session, find_trials([tmp_path], [Control.EAGER]), seed=0)
     assert "task.json" in row.error
     assert not row.clean
 

@@ -138,9 +138,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcomes(warm_session: Session, suite: Path) -> dict[str, KernelOutcome]:
+def outcomes(verifier_session: Session, suite: Path) -> dict[str, KernelOutcome]:
     entries = read_index(suite, "group")
-    return {one.label: sweep_kernel(warm_session, suite, one, GRID, 5) for one in entries}
+    return {one.label: sweep_kernel(verifier_session, suite, one, GRID, 5) for one in entries}
 
 
 def test_a_gross_error_is_rejected_under_every_rule(outcomes: dict[str, KernelOutcome]) -> None:

@@ -521,6 +521,7 @@ class Candidate:
             kind,
             _text(answer.get("detail", "")),
             touched_guards=_texts(answer.get("guards", [])),
+            far=_texts(answer.get("far", [])),
             effects=_texts(answer.get("effects", [])),
             effects_before=_texts(answer.get("effects_before", [])),
             ops=_texts(answer.get("ops", [])),

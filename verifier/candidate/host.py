@@ -234,7 +234,7 @@ class Host:
             torch.cuda.empty_cache()  # neighbours need it
         if options.watch and reply["kind"] is ReplyKind.RETURNED:
             reply |= self._watched(evidence.witness)
-        reply |= {"guards": evidence.touched, "ops": evidence.ops}
+        reply |= {"guards": evidence.touched, "far": evidence.far, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"refused": evidence.refused, "configs": evidence.configs}
         reply |= {"kernels": evidence.ran}

@@ -25,7 +25,8 @@ from triton.runtime import interpreter
 from verifier.candidate.errors import UnsupportedError
 
 Accessed = Callable[..., None]
-"""Told the addresses that a kernel reads or writes, and its mask."""
+"""Told the addresses that a kernel reads or writes, its mask, which of the two it does, and how
+many bytes each of them has."""
 
 
 def adapt(accessed: Accessed) -> None:
@@ -70,19 +71,19 @@ class _Memory:
         return getattr(self._plain, name)
 
     def load(self, addresses: Any, mask: Any, *rest: Any) -> Any:
-        self._accessed(addresses, mask)
+        self._accessed(addresses, mask, "reads", rest[-1].itemsize)
         return self._plain.load(addresses, mask, *rest)
 
     def store(self, addresses: Any, value: Any, mask: Any) -> Any:
-        self._accessed(addresses, mask)
+        self._accessed(addresses, mask, "writes", value.itemsize)
         return self._plain.store(addresses, value, mask)
 
     def atomic_cas(self, addresses: Any, *rest: Any) -> Any:
-        self._accessed(addresses)
+        self._accessed(addresses, True, "changes", rest[0].itemsize)
         return self._plain.atomic_cas(addresses, *rest)
 
     def atomic_rmw(self, how: Any, addresses: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        self._accessed(addresses, mask)
+        self._accessed(addresses, mask, "changes", value.itemsize)
         return self._plain.atomic_rmw(how, addresses, value, mask, *rest)
 
 

@@ -48,10 +48,14 @@ class Launches:
 
             compiler.adapt()
 
-    def _accessed(self, addresses: Any, mask: Any = True) -> None:
+    def _accessed(self, addresses: Any, mask: Any, verb: str, nbytes: int) -> None:
         """The launch in progress reads or writes at these addresses, as far as the mask lets it."""
-        if self.stage is not None and self.stage.options.watch:
-            self.stage.evidence.witness.accessed(addresses, mask)
+        stage = self.stage
+        if stage is None:
+            return
+        stage.accessed(addresses, mask, verb, nbytes)
+        if stage.options.watch:
+            stage.evidence.witness.accessed(addresses, mask)
 
     def _wrap(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
@@ -65,7 +69,11 @@ class Launches:
             if stage.options.ablate:
                 return None
             stage.reached(args, kwargs)
-            with stage.paused(noting=self.interpreted), stage.launched(function, args, kwargs):
+            with (
+                stage.paused(noting=self.interpreted),
+                stage.bounded(name, args, kwargs, on=self.interpreted),
+                stage.launched(function, args, kwargs),
+            ):
                 try:
                     return run(function, *args, **kwargs)
                 except RefusedError as error:

@@ -8,7 +8,7 @@ asked, writes down the torch operations that compute something with the call's d
 from __future__ import annotations
 
 import gc
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from verifier.candidate.backward import is_accumulation
+from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
@@ -119,6 +120,14 @@ class _Allocation:
     dtype: torch.dtype
     resized: bool = False
 
+    @property
+    def own(self) -> Range:
+        """Its memory, without canaries; all of it once it was resized."""
+        start = self.buffer.data_ptr()
+        if self.resized:
+            return start, start + self.buffer.untyped_storage().nbytes()
+        return start + _LEAD_BYTES, start + _LEAD_BYTES + self.nbytes
+
 
 @dataclass(slots=True)
 class Evidence:
@@ -133,6 +142,8 @@ class Evidence:
     refused: list[str] = field(default_factory=list)
     risen: tuple[Exception, str] | None = None
     """What rose inside a launch and may be the interpreter's doing, and inside which kernel's."""
+    far: list[str] = field(default_factory=list)
+    """What launches reached that is no tensor's, where each access is seen."""
     witness: Witness = field(default_factory=Witness)
 
 
@@ -153,6 +164,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._noting = options.trace
         self._sums = 0
         self._anywhere: Anywhere | None = None
+        self._bounds: Bounds | None = None
 
     @contextmanager
     def paused(self, *, noting: bool) -> Iterator[None]:
@@ -187,14 +199,56 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self.options.watch:
                 self._anywhere = None
                 witness.full |= _hooked()
-                memory = witness.arrive(identity(function), (args, given), self._find)
+                with self.paused(noting=False):
+                    memory = witness.arrive(identity(function), (args, given), self._find)
             return tuple(came_to) if isinstance(sizes, tuple | list) else sizes
 
         kwargs["grid"] = last_moment
         try:
             yield
         finally:
-            witness.leave(memory, came_to)
+            with self.paused(noting=False):
+                witness.leave(memory, came_to)
+
+    @contextmanager
+    def bounded(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, on: bool
+    ) -> Iterator[None]:
+        """Around one launch whose every access is told: which memory is somebody's."""
+        outer = self._bounds
+        if on:
+            self._anywhere = None
+            given = storages((*args, *kwargs.values()))
+            inputs = [(own, f"input {number}") for number, own in enumerate(self._inputs)]
+            made = [(one.own, f"allocation {one.number}") for one in self._held]
+            others = [(_own(storage), "a tensor") for storage in given]
+            self._bounds = Bounds(name, self._find_own, [*inputs, *made, *others])
+        try:
+            yield
+        finally:
+            self._bounds = outer
+
+    def accessed(self, addresses: Any, mask: Any, verb: str, nbytes: int) -> None:
+        """The launch in progress reaches so many bytes at each of these addresses."""
+        if self._bounds is None:
+            return
+        address = self._bounds.beyond(addresses, mask, nbytes)
+        if address is None:
+            return
+        if len(self.evidence.far) < MAX_TEXTS:
+            self.evidence.far.append(self._bounds.describe(verb, address, nbytes))
+        self._bounds = None  # once for each launch
+
+    def _find_own(self, address: int) -> Range | None:
+        """Like ``_find``, but the slack around allocations is nobody's."""
+        for start, end in (*self._inputs, *(one.own for one in self._held), *_kept()):
+            if start <= address < end:
+                return start, end
+        if any(start <= address < end for start, end in _buffers()):
+            return None
+        if self._anywhere is None:
+            self._anywhere = Anywhere(gc.get_objects())
+        return self._anywhere.find(address)
 
     def returned(self, outputs: Sequence[torch.Tensor]) -> None:
         """The call has ended: with ``watch``, the memory behind its outputs is written down."""
@@ -276,10 +330,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._paused or not watched:
             return func(*args, **kwargs)
         self._anywhere = None
-        given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
+        with self.paused(noting=False):
+            given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
         result = func(*args, **kwargs)
         made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        self.evidence.witness.leave(None if given is None else [*given, *made])
+        with self.paused(noting=False):
+            self.evidence.witness.leave(None if given is None else [*given, *made])
         return result
 
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -318,8 +374,9 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         carved = torch.empty(0, dtype=dtype, device=plain.device)
         offset = _LEAD_BYTES // dtype.itemsize + plain.storage_offset()
         carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())
-        self._hold(_Allocation(self._count, buffer, nbytes, dtype))
-        _keep(buffer, nbytes)
+        allocation = _Allocation(self._count, buffer, nbytes, dtype)
+        self._hold(allocation)
+        _keep(allocation)
         self._count += 1
         return carved
 
@@ -339,6 +396,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             moved = allocation.buffer.untyped_storage().data_ptr()
             if moved == base and end > _LEAD_BYTES + allocation.nbytes:
                 allocation.resized = True
+                _keep(allocation)
 
     def finish(self) -> Evidence:
         """Check the canaries of all allocations (after the device has come to rest)."""
@@ -363,8 +421,10 @@ _KNOWN_OPS: Final[set[str]] = set()
 _FREE: Final = Free()
 """For all calls of the process: what they keep may be met again."""
 
-_KEPT: Final[deque[tuple[Any, Range]]] = deque(maxlen=4096)
-"""Weak references to the latest allocations, of whatever call, with their own memory."""
+_KEPT: Final[OrderedDict[int, tuple[Any, Range]]] = OrderedDict()
+"""Weak references to the latest allocations, of whatever call, with their own memory, by where
+their buffers begin."""
+_MAX_KEPT: Final = 4096
 
 
 def ops_remember() -> None:
@@ -377,14 +437,30 @@ def _is_kernels_own(func: Any) -> bool:
     return bool(_KNOWN_OPS) and func._schema.name not in _KNOWN_OPS
 
 
-def _keep(buffer: torch.Tensor, nbytes: int) -> None:
-    start = buffer.data_ptr() + _LEAD_BYTES
+def _keep(allocation: _Allocation) -> None:
+    buffer = allocation.buffer
     weak: Any = StorageWeakRef(buffer.untyped_storage())  # type: ignore[no-untyped-call]
-    _KEPT.append((weak, (start, start + nbytes)))
+    _KEPT[buffer.data_ptr()] = weak, allocation.own
+    _KEPT.move_to_end(buffer.data_ptr())
+    if len(_KEPT) > _MAX_KEPT:
+        _KEPT.popitem(last=False)
 
 
 def _kept() -> Iterator[Range]:
-    return (own for weak, own in _KEPT if not weak.expired())
+    return (own for weak, own in _KEPT.values() if not weak.expired())
+
+
+def _buffers() -> Iterator[Range]:
+    """Allocations with the slack around them."""
+    for start, (weak, own) in _KEPT.items():
+        if own[0] != start and not weak.expired():
+            yield start, own[1] + _LEAD_BYTES
+
+
+def _own(storage: Range) -> Range:
+    """The part of a storage that is its tensor's own."""
+    weak, own = _KEPT.get(storage[0], (None, storage))
+    return storage if weak is None or weak.expired() else own
 
 
 def _hooked() -> bool:

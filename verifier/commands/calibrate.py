@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--suite-dir", type=Path, required=True, help="folder with tasks/ and kernels/<group>/"
     )
     parser.add_argument("--group", default="p1_replica", help="corpus (default: p1_replica)")
+    parser.add_argument("--only", default="", help="tasks whose names hold one of these (a,b)")
     parser.add_argument("--seed", type=int, default=0, help="master seed (default: 0)")
     parser.add_argument(
         "--iterations",
@@ -98,7 +99,12 @@ def run(args: argparse.Namespace) -> ExitCode:
         raise UsageError("--iterations is at least 2: one to calibrate, one to judge")
     with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:
         study = calibrate(
-            session, args.suite_dir, args.group, seed=args.seed, iterations=args.iterations
+            session,
+            args.suite_dir,
+            args.group,
+            seed=args.seed,
+            iterations=args.iterations,
+            only=[text for text in args.only.split(",") if text],
         )
     sys.stdout.writelines(f"{line}\n" for line in report_lines(study))
     if args.json is not None:

@@ -17,8 +17,9 @@ from verifier.commands.report import DETAIL_WIDTH, one_line
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import Task, TaskError, load_task
 from verifier.gate import Finding
-from verifier.gradients import BACKWARD, BackwardGate, backward_choice
-from verifier.pipeline import GATES, build_backward, build_bench, judge_afresh
+from verifier.gradients import BACKWARD, backward_choice
+from verifier.pipeline import BACKWARD_GATES, GATES, build_backward, build_bench
+from verifier.recorder import Bar
 from verifier.records import (
     CallDigest,
     Counterexample,
@@ -118,20 +119,21 @@ def replay_all(
     bench = build_bench(request, session.mode, session.device)
     derived = build_backward(bench)
     candidate = session.sandbox.load(source=source, **request.choice.options())
+    bar = Bar(bench, GATES)
     choice = backward_choice(request.choice, task.contract) if derived else request.choice
     differentiated = session.sandbox.load(source=source, **choice.options())
-    gates = {gate.info.id: gate for gate in GATES}
+    backward = Bar(derived, BACKWARD_GATES) if derived else bar
     outcomes = []
     try:
         for result in results:
             example = result.counterexample
             assert example is not None  # noqa: S101 - _selected saw to it
-            gate = gates[result.gate]
-            if derived is not None and BACKWARD in example.case.params:
-                again = judge_afresh(BackwardGate(gate), derived, example.case, differentiated)
-            else:
-                again = judge_afresh(gate, bench, example.case, candidate)
-            outcomes.append(_replayed(result.gate, example, *again))
+            back = BACKWARD in example.case.params
+            here, subject = (backward, differentiated) if back else (bar, candidate)
+            gate = here.gate(result.gate)
+            outcomes.append(
+                _replayed(result.gate, example, *here.judge_afresh(gate, example.case, subject))
+            )
     finally:
         candidate.close()
         differentiated.close()

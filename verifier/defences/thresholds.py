@@ -18,7 +18,8 @@ import torch
 from verifier.calibrate import Entry, read_index
 from verifier.contract import Task
 from verifier.gate import Finding, Gate
-from verifier.pipeline import FATAL, GATES, MAX_DEATHS, Candidate, build_bench
+from verifier.pipeline import GATES, MAX_DEATHS, Candidate, build_bench
+from verifier.recorder import FATAL
 from verifier.records import CaseRecord, GateId, GateStatus, Language
 from verifier.referee.bench import Bench, digest
 from verifier.referee.compare import FACTOR, Rule

@@ -35,23 +35,35 @@ class _Call:
     def contract(self) -> Contract:
         return self.bench.contract
 
-    def returned(self) -> Iterator[tuple[Output, OutputInfo, OutputInfo | None]]:
-        """Each returned output of the contract, what the host saw of it, and of eager's."""
+    def returned(self) -> Iterator[tuple[Output, OutputInfo]]:
+        """Each returned output of the contract, and what the host saw of it."""
         expected = list(self.contract.outputs)
         if len(self.reply.outputs) != len(expected):
             expected = [out for out in expected if out.in_place_of is None]
-        theirs = dict(zip(self.contract.outputs, self.bench.eager(self.args).infos, strict=False))
-        for out, info in zip(expected, self.reply.infos, strict=False):
-            yield out, info, theirs.get(out)
+        yield from zip(expected, self.reply.infos, strict=False)
+
+    def theirs(self, out: Output) -> OutputInfo | None:
+        """What was seen of eager's output."""
+        infos = self.bench.eager(self.args).infos
+        return dict(zip(self.contract.outputs, infos, strict=False)).get(out)
+
+    def storages_written(self) -> set[int]:
+        """Of the arguments that the op may write to: another argument may lie in the same one."""
+        places = (out.in_place_of for out in self.contract.outputs if out.in_place_of)
+        return {_storage(self.args[self.bench.position(name)]) for name in places}
+
+
+def _storage(arg: Arg) -> int:
+    return arg.untyped_storage().data_ptr() if isinstance(arg, torch.Tensor) else 0
 
 
 def _changed_input(call: _Call) -> Finding | None:
-    written = {out.in_place_of for out in call.contract.outputs}
+    written = call.storages_written()
     for name, place in (
         (item.name, call.bench.position(item.name)) for item in call.contract.inputs
     ):
         arg = call.args[place]
-        if name in written or not isinstance(arg, torch.Tensor):
+        if not isinstance(arg, torch.Tensor) or _storage(arg) in written:
             continue
         after = call.bench.after(call.args, call.reply, place)
         finding = bitwise(name, arg, after, "the kernel changed its input")
@@ -62,7 +74,10 @@ def _changed_input(call: _Call) -> Finding | None:
 
 def _aliased(call: _Call) -> Finding | None:
     order = call.contract.call_order
-    for out, info, theirs in call.returned():
+    for out, info in call.returned():
+        if not (info.alias_inputs or info.alias_outputs or info.alias_previous):
+            continue
+        theirs = call.theirs(out)
         allowed = set(theirs.alias_inputs) if theirs else set()
         names = {order[place] for place in set(info.alias_inputs) - allowed} - {out.in_place_of}
         if names:
@@ -74,9 +89,10 @@ def _aliased(call: _Call) -> Finding | None:
     return None
 
 
-def _changed_state(call: _Call) -> Finding | None:
+def _changed_state(call: _Call, *, before: bool = True) -> Finding | None:
+    """Global state that differs after the call, or with ``before`` since the process began."""
     random = call.contract.behaviour.random
-    seen = dict.fromkeys((*call.reply.effects_before, *call.reply.effects))
+    seen = dict.fromkeys((*(call.reply.effects_before if before else ()), *call.reply.effects))
     effects = [e for e in seen if not (random and e.endswith("random state"))]
     return failed(f"the call changed global state: {', '.join(effects[:5])}") if effects else None
 
@@ -85,11 +101,11 @@ def _overwritten(first: _Call, second: _Call) -> Finding | None:
     """The second call wrote into what the first had returned. Outputs that may lie in an argument's
     memory are not looked at: there the caller's own memory was used again."""
     pairs = zip(first.returned(), first.reply.outputs, second.reply.previous_outputs, strict=False)
-    for (out, _, theirs), before, after in pairs:
-        if out.in_place_of is None and not (theirs and theirs.alias_inputs):
-            finding = bitwise(out.name, before, after, "a later call changed an earlier output")
-            if finding.failed:
-                return finding
+    for (out, _), before, after in pairs:
+        finding = bitwise(out.name, before, after, "a later call changed an earlier output")
+        theirs = first.theirs(out) if finding.failed and out.in_place_of is None else None
+        if finding.failed and out.in_place_of is None and not (theirs and theirs.alias_inputs):
+            return finding
     return None
 
 
@@ -121,6 +137,11 @@ class SideEffects:
         subject.restart()
         return self._two_calls(bench, case, subject)
 
+    def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
+        """In whatever call: inputs unchanged, outputs of their own, no global state changed."""
+        call = _Call(bench, args, reply)
+        return _changed_input(call) or _aliased(call) or _changed_state(call, before=False)
+
     def _two_calls(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         first = self._call(bench, case, subject, ORDINARY)
         if isinstance(first, Finding):
@@ -137,7 +158,7 @@ class SideEffects:
         args = bench.args(case)
         reply = subject.call(args, options)
         if not reply.returned:
-            return bench.refused(reply) or bench.explain(reply)
+            return bench.refused(reply, case) or bench.explain(reply)
         call = _Call(bench, args, reply)
         return _changed_input(call) or _aliased(call) or _changed_state(call) or call
 

@@ -119,14 +119,17 @@ class Memory:
         options: CallOptions,
     ) -> Tensors | Finding:
         reply = subject.call(args, options)
-        touched = self._touched(bench, reply)
+        touched = self.in_passing(bench, args, reply)
         return touched or bench.formed(case, args, reply)
 
-    def _touched(self, bench: Bench, reply: Reply) -> Finding | None:
-        if not reply.touched_guards:
-            return None
-        zones = "; ".join(reply.touched_guards[:3])
-        return failed(f"wrote outside of its memory: {zones}")
+    def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
+        """In whatever call: what lies around its memory is as it was, and out of its reach."""
+        if reply.touched_guards:
+            zones = "; ".join(reply.touched_guards[:3])
+            return failed(f"wrote outside of its memory: {zones}")
+        if reply.far:
+            return failed(f"reaches outside of its memory: {'; '.join(reply.far[:3])}")
+        return None
 
     def _attribute(
         self,

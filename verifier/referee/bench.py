@@ -183,6 +183,12 @@ class Bench:
             dims = trial
         return dims
 
+    def home_dims(self) -> dict[str, int]:
+        """Where gate 1 asks: the usual sizes if they are affordable. A kernel that refuses them is
+        wrong, so what it refuses elsewhere can be asked there."""
+        usual = self.contract.usual_dims()
+        return usual if self.elements(usual) <= 2 * self.budget else self.small_dims()
+
     @property
     def dear_dims(self) -> tuple[str, ...]:
         """Dims of rows, for each of which a kernel is likely to start a program of its own: in the
@@ -312,7 +318,7 @@ class Bench:
     def formed(self, case: CaseRecord, args: Sequence[Arg], reply: Reply) -> Tensors | Finding:
         """``results`` for gates that ask about something else than form: there a refusal, or an
         output of the wrong shape or dtype, is NOT_APPLICABLE, for other gates judge it."""
-        outputs = self.refused(reply) or self.results(case, args, reply)
+        outputs = self.refused(reply, case) or self.results(case, args, reply)
         if isinstance(outputs, Finding) and outputs.failed and reply.returned:
             return not_applicable(f"{outputs.detail}: gates 1, 4 and 5 judge that")
         return outputs
@@ -365,11 +371,29 @@ class Bench:
         }
         return failed(f"the kernel {words[reply.kind]} {reply.detail}")
 
-    def refused(self, reply: Reply) -> Finding | None:
-        """NOT_APPLICABLE(refused) when the kernel raised an exception of its own, else None."""
+    def refused(self, reply: Reply, case: CaseRecord | None = None) -> Finding | None:
+        """NOT_APPLICABLE(refused) when the kernel raised an exception of its own, else None. With
+        ``case`` the finding says at which sizes, so that what was asked is asked elsewhere."""
         if reply.kind is ReplyKind.RAISED:
-            return not_applicable(f"refused: {reply.detail.splitlines()[0][:120]}")
+            finding = not_applicable(f"refused: {reply.detail.splitlines()[0][:120]}")
+            return replace(finding, refused_at=case.dims if case else None)
         return None
+
+    def refused_values(self, case: CaseRecord, reply: Reply, subject: Subject) -> Finding | None:
+        """As ``refused``, for cases of special values: FAIL where the subject takes ordinary ones
+        of the same sizes and dtypes, in this process or in a fresh one."""
+        refused = self.refused(reply, case)
+        if refused is None:
+            return None
+        plain = replace(case, fill="normal", seed=derive_seed(case.seed, "ordinary"))
+        for fresh in (False, True):
+            if fresh:
+                subject.restart()
+            ordinary = subject.call(self.args(plain))
+            if ordinary.returned:
+                words = reply.detail.splitlines()[0][:120]
+                return failed(f"takes ordinary values of this shape and refuses these: {words}")
+        return refused
 
     def compare(
         self, case: CaseRecord, args: Sequence[Arg], outputs: Tensors, *, widen: float = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -28,12 +27,6 @@ class Judge:
             job = Job(HERE / "tasks" / entry.task, entry.path, seed=SEED, timed=False)
             self._verdicts[entry.label] = self.session.judge(job)
         return self._verdicts[entry.label]
-
-
-@pytest.fixture(scope="session")
-def verifier_session() -> Iterator[Session]:
-    with Session("cpu") as session:
-        yield session
 
 
 @pytest.fixture(scope="session")

@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.gates.caged import bench_for, judge_kernel
-from tests.gates.inprocess import TASKS, judge_eager, make_bench
+from tests.gates.inprocess import CUDA, TASKS, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g09_memory import GATE
 from verifier.records import GateStatus
 
 HERE = Path(__file__).parent
+SEEN = "reaches outside of its memory: "
+"""In the interpreter, where each access is."""
 VIOLATORS = {
     "violator": "wrote outside of its memory",
     "violator_unwritten_tail": "unwritten or foreign memory",
-    "violator_reads_past_end": "memory of another's",
-    "violator_max_past_end": "memory beyond its own",
+    "violator_reads_past_end": "memory of another's" if CUDA else f"{SEEN}softmax_kernel reads",
+    "violator_max_past_end": "memory beyond its own" if CUDA else f"{SEEN}softmax_kernel reads",
     "violator_dirty_scratch": "unwritten or foreign memory",
 }
 HOSTILE = {"hostile_dirty_scratch": "unwritten or foreign memory"}
