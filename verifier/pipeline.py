@@ -33,6 +33,7 @@ from verifier.gates import (
     g11_metamorphic,
     g12_honest,
 )
+from verifier.gradients import BackwardGate, GradientBench, derive_bench, merged
 from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
@@ -78,6 +79,9 @@ GATES: Final[tuple[Gate, ...]] = (
     g11_metamorphic.GATE,
     g12_honest.GATE,
 )
+
+BACKWARD_GATES: Final[tuple[Gate, ...]] = tuple(map(BackwardGate, GATES))
+"""The same as they are asked about gradients."""
 
 MAX_DEATHS: Final = 3
 """So many fatal replies in one gate end that gate."""
@@ -207,7 +211,12 @@ class Verification:
         emit: Emit,
         check: Callable[[], None] = lambda: None,
         lock: DeviceLock | None = None,
+        backward: Verification | None = None,
+        gates: Sequence[Gate] = GATES,
     ) -> None:
+        """``backward`` asks BACKWARD_GATES about the gradients, if the task declares any."""
+        self._backward = backward
+        self._stop = ""
         self._lock = lock or DeviceLock.alone()
         self._waited_before_s = self._lock.waited_s
         self._request = request
@@ -217,7 +226,7 @@ class Verification:
         self._witness: Candidate | None = None
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
-        self._bar = Bar(bench, GATES, self._check)
+        self._bar = Bar(bench, gates, self._check)
         self._in_passing: dict[GateId, Failure] = {}
         """What gates would say of other gates' calls, until it is their turn."""
         self._emit_progress = emit
@@ -229,14 +238,28 @@ class Verification:
         try:
             return self._run()
         finally:
-            if self._witness is not None:
-                self._witness.close()
+            self.close()
+
+    def retire(self) -> None:
+        """End its processes, so that nothing of them is there when a kernel is timed."""
+        self.close()
+        if self._candidate is not None:
+            self._candidate.restart()
+
+    def close(self) -> None:
+        """End what was started to re-create failures."""
+        if self._witness is not None:
+            self._witness.close()
+        if self._backward is not None:
+            self._backward.close()
 
     def _run(self) -> Verdict:
         self._emit(EventKind.STARTED, self._announcement())
         with self._lock.shared(self._cancelled):
             loose = self._loose()
             results = self._gates()
+            if self._backward is not None:
+                self._backward.retire()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
             verdict = self._measured(verdict)
@@ -298,6 +321,8 @@ class Verification:
             self._emit(EventKind.GATE_STARTED, {"gate": gate.info.id.value})
             started = time.perf_counter()
             result, stop = self._one_gate(gate, stop)
+            if self._backward is not None and not stop and result.reason != NOT_ASKED:
+                result = merged(result, self._backward.ask(gate.info.id))
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)
@@ -305,6 +330,16 @@ class Verification:
 
     def _amended(self, gate: Gate, result: GateResult) -> GateResult:
         """The result, with what the calls of later gates showed."""
+        amended = self.amend(gate.info.id, result)
+        if self._backward is not None:
+            amended = self._backward.amend(gate.info.id, amended)
+        if amended is not result:
+            self._emit(EventKind.GATE, to_json(amended))
+        return amended
+
+    def amend(self, name: GateId, result: GateResult) -> GateResult:
+        """The result of one gate, with what the calls of later gates showed to it here."""
+        gate = self._bar.gate(name)
         found = self._in_passing.pop(gate.info.id, None)
         if (
             found is None
@@ -317,11 +352,14 @@ class Verification:
     def _overruled(self, gate: Gate, result: GateResult, found: Failure) -> GateResult:
         """The result of a gate whose own cases did not show what another call did."""
         seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
-        amended = replace(
+        return replace(
             seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
         )
-        self._emit(EventKind.GATE, to_json(amended))
-        return amended
+
+    def ask(self, name: GateId) -> GateResult:
+        """One gate's result, without a word to anybody; the gates are asked in order."""
+        result, self._stop = self._one_gate(self._bar.gate(name), self._stop)
+        return result
 
     def _one_gate(self, gate: Gate, stop: str) -> tuple[GateResult, str]:
         """The gate's result, and why the later gates need not be tried ('' to go on)."""
@@ -590,6 +628,15 @@ def build_bench(
     )
     _try_reference(bench)
     return bench
+
+
+def build_backward(bench: Bench) -> GradientBench | None:
+    """The bench of the task's gradients, if it declares any. Raises TaskError when its reference
+    has none."""
+    derived = derive_bench(bench)
+    if derived is not None:
+        _try_reference(derived)
+    return derived
 
 
 def _try_reference(bench: Bench) -> None:

@@ -114,6 +114,10 @@ class Bar:
         """For the calls of one case."""
         return Recorder(subject, self.check, config=config_of(case.seed), watch=self._watch)
 
+    def gate(self, name: GateId) -> Gate:
+        """The gate of this name."""
+        return next(gate for gate in self.gates if gate.info.id is name)
+
     def owner(self, gate: Gate, case: CaseRecord) -> Gate:
         """The gate that makes the calls of a case which this gate judges."""
         name = case.params.get(CASE_OF)

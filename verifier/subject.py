@@ -30,7 +30,7 @@ PLUMBING: Final = frozenset(
         "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
         "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
         "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
-        "lift_fresh_copy", "_pin_memory", "resize_", "set_"
+        "lift_fresh_copy", "_pin_memory", "resize_", "set_", "slice_backward", "select_backward"
     }
 )
 # fmt: on

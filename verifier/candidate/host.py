@@ -19,6 +19,7 @@ import torch
 
 from verifier.candidate import effects
 from verifier.candidate.arena import map_bytes
+from verifier.candidate.backward import differentiated
 from verifier.candidate.beneath import functions_remember
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
@@ -180,6 +181,8 @@ class Host:
         try:
             setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
             self._entry = convention.load(path, setup)
+            if "gradients" in setup.details:
+                self._entry = differentiated(self._entry, setup.details["gradients"])
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             return _failure(error, loading=True)
         self._at_import = self._state_advance()

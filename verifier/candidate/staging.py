@@ -19,6 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.backward import is_accumulation
 from verifier.candidate.beneath import QUIET, Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
@@ -34,6 +35,8 @@ SLACK_BYTES: Final = 64 << 10
 and not crash on what happened to lie there."""
 _LEAD_BYTES: Final = SLACK_BYTES + GUARD_BYTES
 MAX_NAMES: Final = 10_000
+MAX_SUMS: Final = 4
+"""So many sums of gradients may autograd make in one call: more are a sum over rows in disguise."""
 _HELD_BYTES: Final = 256 << 20
 _SLOW_NBYTES: Final = 1 << 18
 
@@ -155,6 +158,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._paused = 0
         self._noting = options.trace
         self.mark = Mark() if options.below else None
+        self._sums = 0
         self._anywhere: Anywhere | None = None
         self._bounds: Bounds | None = None
 
@@ -344,7 +348,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name, witness = func._schema.name.removeprefix("aten::"), self.evidence.witness
         self._anywhere = None
         with self.paused(noting=False):
-            if name in BOOKKEEPING:
+            if name in BOOKKEEPING or is_accumulation(func):
                 return witness.arrive(name, given, self._find)
             return witness.carry(name, given, self._find) if name in CARRYING else None
 
@@ -361,6 +365,10 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = func._schema.name
         if name in QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
             return
+        if is_accumulation(func):
+            self._sums += 1
+            if self._sums <= MAX_SUMS:
+                return
         bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
         suffix = ON_INTEGERS if bookkeeping else TO_HOST if _is_to_host(values) else ""
         self.evidence.ops.append(name + suffix)

@@ -243,10 +243,11 @@ class Bench:
         reference refuses them."""
         key = digest(args)
         if key not in self._golden:
-            _remember(self._golden, key, self._compute_golden(args))
+            remember(self._golden, key, self.compute_golden(args))
         return self._golden[key]
 
-    def _compute_golden(self, args: Sequence[Arg]) -> Tensors | str:
+    def compute_golden(self, args: Sequence[Arg]) -> Tensors | str:
+        """``golden``, computed anew."""
         try:
             with torch.no_grad():
                 return as_tuple(self.reference(*(_upcast(arg) for arg in args)))
@@ -268,7 +269,7 @@ class Bench:
         moved = self.golden([_nudged(arg, draw, place) for place, arg in enumerate(args)])
         if isinstance(truth, str) or isinstance(moved, str):
             return tuple(float("inf") for _ in self.contract.outputs)
-        return tuple(_greatest_move(a, b) for a, b in zip(truth, moved, strict=True))
+        return tuple(greatest_move(a, b) for a, b in zip(truth, moved, strict=True))
 
     def new_eager(self) -> Eager:
         """Eager as a subject of its own."""
@@ -280,7 +281,7 @@ class Bench:
         key = digest(args)
         if key not in self._eager:
             plain = [a.contiguous() if isinstance(a, torch.Tensor) else a for a in args]
-            _remember(self._eager, key, self.new_eager().call(plain))
+            remember(self._eager, key, self.new_eager().call(plain))
         return self._eager[key]
 
     # --- judging one reply
@@ -459,7 +460,7 @@ def _greatest(args: Sequence[Arg]) -> float:
     return max((float(a[a.isfinite()].max()) for a in floats if a.isfinite().any()), default=0.0)
 
 
-def _greatest_move(before: torch.Tensor, after: torch.Tensor) -> float:
+def greatest_move(before: torch.Tensor, after: torch.Tensor) -> float:
     """The greatest finite difference; 0 for integers, whose moves are no rounding."""
     if not (before.is_floating_point() or before.is_complex()):
         return 0.0
@@ -475,7 +476,7 @@ def _product(shape: Sequence[int]) -> int:
     return result
 
 
-def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
+def remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
     cache[key] = value
     if len(cache) > _CACHE_SIZE:
         cache.popitem(last=False)
