@@ -111,6 +111,9 @@ class CallOptions:
     config: int | None = None
     """Which of the configurations that an autotuner has left after pruning it must take, counted
     from 0 and round again, or the next that this device can launch; None leaves it to the tuner."""
+    bare: bool = False
+    """Call it as the clock does, with nothing set around it: what it launches is counted and, with
+    ``below``, seen from below what torch computes; no more."""
     vast: Vast | None = None
     """Blow the arguments up on the device, and bring a few rows of the outputs back."""
     timeout_s: float | None = None
@@ -223,6 +226,8 @@ class Reply:
     hidden: tuple[str, ...] | None = None
     """Names of torch compute operations that were done where no dispatch mode sees them, with
     ``below``; None where nobody looked, or could."""
+    met: tuple[str, ...] = ()
+    """Names of all torch operations that the dispatch mode saw, with ``below``."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     kernels: tuple[DeviceKernel, ...] = ()

@@ -224,22 +224,10 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "knows_when_watched",
         "Honest in the calls that are looked into, and in no other",
         (
-            attack(
-                "mode_stack",
-                12,
-                escapes="the options of a call lie open in the process of the kernel",
-            ),
-            attack(
-                "frames", 12, escapes="the options of a call lie open in the process of the kernel"
-            ),
-            attack(
-                "closure", 12, escapes="the options of a call lie open in the process of the kernel"
-            ),
-            attack(
-                "slow_launch",
-                12,
-                escapes="a watched launch takes as long as its memory takes to copy",
-            ),
+            attack("mode_stack", 12),
+            attack("frames", 12),
+            attack("closure", 12),
+            attack("slow_launch", 12),
             attack("probe_launch", 12),
         ),
         ("g12/unseen_silence", "g12/hostile_alike"),

@@ -51,6 +51,7 @@ CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
 CHANGES: Final = ("one element", "the first element", "the last element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
+STAGED: Final = CallOptions(trace=True, below=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
 WATCHES: Final = 2
 MAX_CALLS_BEFORE: Final = 16
@@ -151,6 +152,32 @@ def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
             "launches of CUDA sources are seen by the device's profiler alone, and it saw nothing"
         )
     return failed("it launches no kernel")
+
+
+def unwatched(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """It does the same where nothing tells it that somebody looks: launches as it does under the
+    stage, lets torch compute nothing there, and is right."""
+    if bench.contract.behaviour.library_calls:
+        return not_applicable(PERMITTED)
+    args = bench.args(case)
+    bare = CallOptions(bare=True, below=True)
+    calls = [_get(bench, case, args, subject, how) for how in (STAGED, bare, STAGED)]
+    for call in calls:
+        if isinstance(call, Finding):
+            return call
+    (first, _), (alone, outputs), (again, _) = (c for c in calls if not isinstance(c, Finding))
+    if alone.hidden is None:
+        return not_applicable("torch's profiler does not work here")
+    more = set(alone.hidden) - {*first.met, *again.met}
+    if more:
+        names = ", ".join(sorted(name.removeprefix("aten::") for name in more)[:5])
+        return failed(f"where nobody seems to look, torch computes for it: {names}")
+    if Counter(alone.launches) not in (Counter(first.launches), Counter(again.launches)):
+        return failed("where nobody seems to look, it launches otherwise")
+    wrong = _plainly_wrong(bench, case, args, outputs)
+    if wrong and not bench.contract.behaviour.random:
+        return replace(wrong, detail=f"where nobody seems to look: {wrong.detail}")
+    return passed()
 
 
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
@@ -624,7 +651,7 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
     check.__name__: check
-    for check in (work, compiles, ablation, provenance, memory, repeats, stream, timed)
+    for check in (work, unwatched, compiles, ablation, provenance, memory, repeats, stream, timed)
 }
 
 
@@ -655,6 +682,7 @@ class Honest:
             for dtypes in bench.contract.dtype_assignments():
                 label = "-".join(("compiles", *dtypes.values()))
                 yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="compiles")
+        yield bench.case(GateId.HONEST, "unwatched", dims=few, check="unwatched")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
             yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
