@@ -414,7 +414,10 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "far_access",
         "Reads or writes beyond where anybody looks",
-        (attack("far_write", 9),),
+        (
+            attack("far_write", 9),
+            attack("resized", 9),
+        ),
         ("g09/violator", "g09/violator_reads_past_end"),
     ),
     ThreatClass(
