@@ -24,6 +24,7 @@ from verifier.records import explain_structure_error, make_converter
 CONTRACT_SCHEMA: Final = 1
 
 FLOAT_DTYPES: Final = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+DIFFERENTIABLE: Final = ("float64", "float32", "float16", "bfloat16")
 INTEGER_DTYPES: Final = ("int64", "int32", "int16", "int8", "uint8")
 DTYPES: Final = (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool", "complex64", "complex128")
 
@@ -255,6 +256,38 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """One parameter of the task's module, by its name there."""
+
+    name: str
+    shape: tuple[Expression, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """What a kernel must give to autograd: the gates run once more on these gradients."""
+
+    inputs: tuple[str, ...] = ()
+    """Inputs whose gradient is asked for, all together."""
+    weights: tuple[Weight, ...] = ()
+    """Parameters of the module whose gradient is asked for too (convention kernelbench); the
+    kernel's module has them under the same names."""
+    outputs: tuple[str, ...] = ()
+    """Outputs through which; by default each one of a floating-point dtype."""
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    """Per dtype, in place of the task's own."""
+    nondeterministic: bool | None = None
+    """Whether runs may differ (atomic sums of a weight's gradient, say); None: as forward."""
+    nonfinite: bool = False
+    """Whether NaN and infinities in the inputs have a gradient that every formula gives. NaN in
+    an upstream gradient is always propagated, unless the op is causal or leaves NaN undefined."""
+    reductions: tuple[Reduction, ...] = ()
+    """Where the backward pass sums, along dims of 'upstream of <output>' and of the inputs, into
+    'gradient of <input>'."""
+
+
+@dataclass(frozen=True, slots=True)
 class LooseTest:
     """The field's check as this task's users would run it; None takes KernelBench's figures."""
 
@@ -303,6 +336,8 @@ class Contract:
     constraints: tuple[str, ...] = ()
     """Expressions over dims that must hold, such as 'K <= N'."""
     behaviour: Behaviour = field(default_factory=Behaviour)
+    gradients: Gradients | None = None
+    """The gradients that a kernel must give, if any (docs/contract.md)."""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     loose: LooseTest = field(default_factory=LooseTest)
     workloads: tuple[Workload, ...] = ()
@@ -319,6 +354,7 @@ class Contract:
         _check_names(self)
         _check_shapes(self)
         _check_behaviour(self)
+        _check_gradients(self)
         if (self.convention == "kernelbench") is not (self.module is not None):
             raise ValueError("convention kernelbench, and it alone, needs 'module'")
         if not self.satisfied(self.usual_dims()):
@@ -426,6 +462,33 @@ def _check_behaviour(contract: Contract) -> None:
     ):
         if used - known:
             raise ValueError(f"behaviour names unknown {kind} {sorted(used - known)}")
+
+
+def _check_gradients(contract: Contract) -> None:
+    gradients = contract.gradients
+    if gradients is None:
+        return
+    if not gradients.inputs and not gradients.weights:
+        raise ValueError("gradients: name at least one input or weight")
+    if gradients.weights and contract.module is None:
+        raise ValueError("gradients: only modules have weights (convention kernelbench)")
+    for kind, named, items in (
+        ("input", gradients.inputs, contract.inputs),
+        ("output", gradients.outputs, contract.outputs),
+    ):
+        for name in named:
+            item = next((item for item in items if item.name == name), None)
+            if item is None or not _is_real(contract, item):
+                raise ValueError(f"gradients: {name!r} is no {kind} of a floating-point dtype")
+    if not any(_is_real(contract, output) for output in contract.outputs):
+        raise ValueError("gradients: no output has a floating-point dtype")
+    if contract.behaviour.random or any(output.in_place_of for output in contract.outputs):
+        raise ValueError("gradients of a random op, or of one that works in place, are not judged")
+
+
+def _is_real(contract: Contract, item: Input | Output) -> bool:
+    """Whether its usual dtype is one that has gradients."""
+    return contract.dtype(item, contract.usual_dtypes()) in DIFFERENTIABLE
 
 
 def _contract_converter() -> cattrs.Converter:

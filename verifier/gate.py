@@ -9,7 +9,7 @@ what makes a failure replay from its seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,6 +32,8 @@ class Finding:
     expected: str = ""
     got: str = ""
     slices: tuple[TensorSlice, ...] = ()
+    refused_at: Mapping[str, int] | None = None
+    """The sizes of the call that the kernel refused, where that left the case unjudged."""
 
     @property
     def failed(self) -> bool:

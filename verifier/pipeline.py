@@ -33,6 +33,7 @@ from verifier.gates import (
     g11_metamorphic,
     g12_honest,
 )
+from verifier.gradients import BackwardGate, GradientBench, derive_bench, merged
 from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
@@ -60,6 +61,7 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench, load_reference
+from verifier.refusals import at_home, settled
 from verifier.source import SourceFacts
 from verifier.subject import InfrastructureError, Subject, config_of
 
@@ -77,6 +79,9 @@ GATES: Final[tuple[Gate, ...]] = (
     g11_metamorphic.GATE,
     g12_honest.GATE,
 )
+
+BACKWARD_GATES: Final[tuple[Gate, ...]] = tuple(map(BackwardGate, GATES))
+"""The same as they are asked about gradients."""
 
 MAX_DEATHS: Final = 3
 """So many fatal replies in one gate end that gate."""
@@ -120,7 +125,8 @@ class OverdueError(Exception):
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE.
-    After ``total_s`` seconds what has not been judged is INCONCLUSIVE."""
+    After ``total_s`` seconds what has not been judged is INCONCLUSIVE. With ``fail_fast`` the first
+    failed case ends it all."""
 
     task: Task
     facts: SourceFacts
@@ -129,6 +135,7 @@ class Request:
     gates: frozenset[GateId] = frozenset(GateId)
     timed: bool = True
     total_s: float = TOTAL_S
+    fail_fast: bool = False
 
     @property
     def choice(self) -> Choice:
@@ -149,6 +156,14 @@ class GateRun:
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
+    asked_at_home: list[CaseRecord] = field(default_factory=list)
+
+    def is_new(self, home: CaseRecord) -> bool:
+        """Whether a case that was refused at its own sizes is yet to be asked at the usual ones."""
+        bare = replace(home, label="", seed=0)
+        new = bare not in self.asked_at_home
+        self.asked_at_home.append(bare)
+        return new
 
     def note(self, status: GateStatus, reason: str) -> None:
         key = (status, reason)
@@ -196,7 +211,12 @@ class Verification:
         emit: Emit,
         check: Callable[[], None] = lambda: None,
         lock: DeviceLock | None = None,
+        backward: Verification | None = None,
+        gates: Sequence[Gate] = GATES,
     ) -> None:
+        """``backward`` asks BACKWARD_GATES about the gradients, if the task declares any."""
+        self._backward = backward
+        self._stop = ""
         self._lock = lock or DeviceLock.alone()
         self._waited_before_s = self._lock.waited_s
         self._request = request
@@ -206,7 +226,7 @@ class Verification:
         self._witness: Candidate | None = None
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
-        self._bar = Bar(bench, GATES, self._check)
+        self._bar = Bar(bench, gates, self._check)
         self._in_passing: dict[GateId, Failure] = {}
         """What gates would say of other gates' calls, until it is their turn."""
         self._emit_progress = emit
@@ -218,14 +238,28 @@ class Verification:
         try:
             return self._run()
         finally:
-            if self._witness is not None:
-                self._witness.close()
+            self.close()
+
+    def retire(self) -> None:
+        """End its processes, so that nothing of them is there when a kernel is timed."""
+        self.close()
+        if self._candidate is not None:
+            self._candidate.restart()
+
+    def close(self) -> None:
+        """End what was started to re-create failures."""
+        if self._witness is not None:
+            self._witness.close()
+        if self._backward is not None:
+            self._backward.close()
 
     def _run(self) -> Verdict:
         self._emit(EventKind.STARTED, self._announcement())
         with self._lock.shared(self._cancelled):
             loose = self._loose()
             results = self._gates()
+            if self._backward is not None:
+                self._backward.retire()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
             verdict = self._measured(verdict)
@@ -287,6 +321,8 @@ class Verification:
             self._emit(EventKind.GATE_STARTED, {"gate": gate.info.id.value})
             started = time.perf_counter()
             result, stop = self._one_gate(gate, stop)
+            if self._backward is not None and not stop and result.reason != NOT_ASKED:
+                result = merged(result, self._backward.ask(gate.info.id))
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)
@@ -294,6 +330,16 @@ class Verification:
 
     def _amended(self, gate: Gate, result: GateResult) -> GateResult:
         """The result, with what the calls of later gates showed."""
+        amended = self.amend(gate.info.id, result)
+        if self._backward is not None:
+            amended = self._backward.amend(gate.info.id, amended)
+        if amended is not result:
+            self._emit(EventKind.GATE, to_json(amended))
+        return amended
+
+    def amend(self, name: GateId, result: GateResult) -> GateResult:
+        """The result of one gate, with what the calls of later gates showed to it here."""
+        gate = self._bar.gate(name)
         found = self._in_passing.pop(gate.info.id, None)
         if (
             found is None
@@ -306,11 +352,14 @@ class Verification:
     def _overruled(self, gate: Gate, result: GateResult, found: Failure) -> GateResult:
         """The result of a gate whose own cases did not show what another call did."""
         seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
-        amended = replace(
+        return replace(
             seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
         )
-        self._emit(EventKind.GATE, to_json(amended))
-        return amended
+
+    def ask(self, name: GateId) -> GateResult:
+        """One gate's result, without a word to anybody; the gates are asked in order."""
+        result, self._stop = self._one_gate(self._bar.gate(name), self._stop)
+        return result
 
     def _one_gate(self, gate: Gate, stop: str) -> tuple[GateResult, str]:
         """The gate's result, and why the later gates need not be tried ('' to go on)."""
@@ -325,7 +374,7 @@ class Verification:
         if reason is not None:
             return _not_applicable(gate, reason), ""
         run = self._judge_all(gate)
-        return self._result(run), self._stop_reason(run) if first else ""
+        return self._result(run), self._stop_reason(run)
 
     def _unloadable(self, problem: str) -> GateResult:
         """The kernel never got as far as a process: gate 1 says so."""
@@ -342,8 +391,13 @@ class Verification:
         )
 
     def _stop_reason(self, run: GateRun) -> str:
-        """A kernel that passed nothing in gate 1 because it cannot run is not tried further."""
-        if run.passed or not run.failures or not run.deaths:
+        """A kernel that passed nothing in gate 1 because it cannot run is not tried further; nor is
+        one that failed, if nobody wants to know more."""
+        if not run.failures:
+            return ""
+        if self._request.fail_fast:
+            return f"not tried: {run.gate.info.id.value} failed"
+        if run.gate.info.id is not GateId.AGREEMENT or run.passed or not run.deaths:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
@@ -357,7 +411,7 @@ class Verification:
             for case in gate.cases(self._bench):
                 self._check()
                 self._judge_one(run, case, eager)
-                if run.settled:
+                if run.settled or (run.failures and self._request.fail_fast):
                     break
         except OverdueError as error:
             run.note(GateStatus.INCONCLUSIVE, str(error))
@@ -371,7 +425,17 @@ class Verification:
         assert self._candidate is not None  # noqa: S101 - _one_gate saw to it
         recorder = self._bar.recorder(self._candidate, case)
         finding = self._judge(case, lambda: self._bar.judge(run.gate, case, recorder))
+        finding = settled(self._bench, case, finding)
         run.add(case, finding, recorder)
+        self._keep_breaches(run, case, finding, recorder)
+        home = at_home(self._bench, case, finding)
+        if home is not None and run.is_new(home):
+            self._judge_one(run, home, eager)
+
+    def _keep_breaches(
+        self, run: GateRun, case: CaseRecord, finding: Finding, recorder: Recorder
+    ) -> None:
+        """What the calls of this case showed: to this gate, or to others, whose turn may come."""
         breaches = self._bar.breaches(run.gate, case, recorder)
         own = breaches.pop(run.gate.info.id, None)
         if own is not None and not finding.failed:
@@ -564,6 +628,15 @@ def build_bench(
     )
     _try_reference(bench)
     return bench
+
+
+def build_backward(bench: Bench) -> GradientBench | None:
+    """The bench of the task's gradients, if it declares any. Raises TaskError when its reference
+    has none."""
+    derived = derive_bench(bench)
+    if derived is not None:
+        _try_reference(derived)
+    return derived
 
 
 def _try_reference(bench: Bench) -> None:

@@ -65,7 +65,8 @@ _EAGER: Final = """
 def run(*args):
     import torch
 
-    with torch.no_grad(), _control_exact({allow_tf32}):
+    wanted = any(getattr(arg, "requires_grad", False) for arg in args)
+    with torch.set_grad_enabled(wanted), _control_exact({allow_tf32}):
         return _control_tuple(reference(*args))
 """
 
@@ -108,11 +109,14 @@ def control_source(task: Task, control: Control) -> str:
     return task.reference_source.rstrip() + "\n" + _CALL + tail
 
 
-def control_task(folder: Path, copy: Path) -> Path:
-    """A copy of a task folder whose contract permits library calls; the copy's path."""
+def control_task(folder: Path, copy: Path, control: Control = Control.EAGER) -> Path:
+    """A copy of a task folder whose contract permits library calls; the copy's path. What is
+    compiled is asked for its forward pass alone."""
     document = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     document.setdefault("behaviour", {})["library_calls"] = True
     document["convention"] = "function"
+    if control is Control.COMPILE:
+        document.pop("gradients", None)
     copy.mkdir(parents=True)
     (copy / "task.json").write_text(json.dumps(document), encoding="utf-8")
     (copy / "reference.py").write_bytes((folder / "reference.py").read_bytes())
@@ -176,7 +180,7 @@ def _judged(session: Session, trial: Trial, scratch: Path, seed: int) -> Control
         digest = task.digest
         kernel = scratch / "kernel.py"
         kernel.write_text(control_source(task, trial.control), encoding="utf-8")
-        copy = control_task(trial.folder, scratch / "task")
+        copy = control_task(trial.folder, scratch / "task", trial.control)
         job = Job(copy, kernel, seed=seed, timed=False, total_s=TOTAL_S)
         gates = _gates(session.judge(job))
     except TaskError as problem:

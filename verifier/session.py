@@ -6,8 +6,8 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +21,18 @@ from verifier.candidate.limits import Limits
 from verifier.contract import load_task
 from verifier.device_lock import DeviceBusyError, DeviceLock, device_lock
 from verifier.environment import choose_device, read_environment
+from verifier.gradients import GradientBench, backward_choice
 from verifier.health.watch import watch_begin
-from verifier.pipeline import TOTAL_S, Cancelled, Emit, Request, Verification, build_bench
+from verifier.pipeline import (
+    BACKWARD_GATES,
+    TOTAL_S,
+    Cancelled,
+    Emit,
+    Request,
+    Verification,
+    build_backward,
+    build_bench,
+)
 from verifier.records import (
     DeviceMode,
     Environment,
@@ -60,6 +70,7 @@ class Job:
     gates: tuple[GateId, ...] = tuple(GateId)
     timed: bool = True
     total_s: float = TOTAL_S
+    fail_fast: bool = False
 
 
 def parse_gates(names: Iterable[str] | None) -> tuple[GateId, ...]:
@@ -166,6 +177,7 @@ class Session:
         self.watch.glance()
         with self.lock.shared(check):
             bench = build_bench(request, self.mode, self.device)
+            derived = build_backward(bench)
         emit = self.watch.gated(emit)
         if request.facts.problem:
             return Verification(
@@ -175,9 +187,39 @@ class Session:
             self.sandbox.compiler_begin()
         candidate = self.sandbox.load(source=source, **request.choice.options())
         try:
-            return Verification(
-                request, candidate, bench, self.environment, emit, check, self.lock
-            ).run()
+            with self._backward(request, derived, source, check) as backward:
+                return Verification(
+                    request, candidate, bench, self.environment, emit, check, self.lock, backward
+                ).run()
+        finally:
+            self._end(candidate, check)
+
+    @contextmanager
+    def _backward(
+        self,
+        request: Request,
+        derived: GradientBench | None,
+        source: bytes,
+        check: Callable[[], None],
+    ) -> Iterator[Verification | None]:
+        """The same kernel in a process of its own, which goes backward at each call; None for a
+        task without gradients."""
+        if derived is None:
+            yield None
+            return
+        choice = backward_choice(request.choice, request.task.contract)
+        candidate = self.sandbox.load(source=source, **choice.options())
+        try:
+            yield Verification(
+                request,
+                candidate,
+                derived,
+                self.environment,
+                _unheard,
+                check,
+                self.lock,
+                gates=BACKWARD_GATES,
+            )
         finally:
             self._end(candidate, check)
 
@@ -187,6 +229,10 @@ class Session:
         with suppress(Cancelled, DeviceBusyError), self.lock.shared(check):
             candidate.close()
         candidate.close()
+
+
+def _unheard(_: Progress) -> None:
+    """What the gates say of gradients is told as a part of what they say of the kernel."""
 
 
 def make_request(job: Job, facts: SourceFacts) -> Request:
@@ -199,7 +245,8 @@ def make_request(job: Job, facts: SourceFacts) -> Request:
     gates = frozenset(job.gates)
     if not job.total_s > 0:
         raise UsageError(f"a time limit of {job.total_s:g} s leaves no time")
-    return Request(load_task(job.task), facts, job.entry, seed, gates, job.timed, job.total_s)
+    task = load_task(job.task)
+    return Request(task, facts, job.entry, seed, gates, job.timed, job.total_s, job.fail_fast)
 
 
 def job_from_json(document: Mapping[str, Any]) -> Job:

@@ -23,6 +23,9 @@ MAX_SOURCE_NBYTES: Final = 1 << 20
 
 _TILE_NAME: Final = re.compile(r"block|tile|chunk|^b[mnk]?$", re.IGNORECASE)
 _CUDA_TILE_NAME: Final = re.compile(r"block|tile|chunk|thread|^b[mnk]?$", re.IGNORECASE)
+_CUDA_WORD: Final = re.compile(r"\b__global__\b")
+_CUDA_MAKERS: Final = frozenset({"load_inline", "RawKernel", "RawModule", "SourceModule"})
+"""Functions of torch, CuPy and PyCUDA that make kernels of a text."""
 _POSITIONAL: Final = "block"
 _LEAST_POSITIONAL: Final = 16
 """What a number without a name among the arguments of a launch is taken for, from where on."""
@@ -69,7 +72,8 @@ def _imports(tree: ast.AST) -> set[str]:
 
 
 def _language(text: str, tree: ast.AST | None) -> Language:
-    if re.search(r"\bload_inline\b|\bRawKernel\b|\b__global__\b", text):
+    """By what it imports, and what it calls: words in comments and texts count for nothing."""
+    if tree is not None and _builds_cuda(tree):
         return Language.CUDA
     modules = (
         _imports(tree) if tree else set(re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.M))
@@ -79,6 +83,56 @@ def _language(text: str, tree: ast.AST | None) -> Language:
     if "numpy" in modules:
         return Language.NUMPY
     return Language.TORCH
+
+
+def _builds_cuda(tree: ast.AST) -> bool:
+    """Whether it calls what makes kernels of CUDA C++, or hands such a text to a call."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if any(_called(call) in _CUDA_MAKERS for call in calls):
+        return True
+    named = _cuda_texts(tree)
+    return any(_is_cuda_text(arg, named) for call in calls for arg in _handed(call))
+
+
+def _called(call: ast.Call) -> str:
+    """The last part of the name of what is called; '' where it has none."""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _handed(call: ast.Call) -> Iterator[ast.AST]:
+    """All parts of the arguments of a call."""
+    for arg in (*call.args, *(keyword.value for keyword in call.keywords)):
+        yield from ast.walk(arg)
+
+
+def _cuda_texts(tree: ast.AST) -> set[str]:
+    """Names that such a text was given."""
+    return {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        if any(_is_cuda_text(part, set()) for part in ast.walk(node.value))
+        for name in _targets(node)
+    }
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _is_cuda_text(node: ast.AST, named: set[str]) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return bool(_CUDA_WORD.search(text))
+        case ast.Name(id=name):
+            return name in named
+        case _:
+            return False
 
 
 def _named_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:

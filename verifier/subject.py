@@ -24,6 +24,19 @@ storage share it at the subject too."""
 
 
 # fmt: off
+PLUMBING: Final = frozenset(
+    {
+        "copy_", "_to_copy", "clone", "contiguous", "fill_", "zero_", "zeros", "zeros_like",
+        "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
+        "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
+        "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
+        "lift_fresh_copy", "_pin_memory", "resize_", "set_", "slice_backward", "select_backward"
+    }
+)
+# fmt: on
+"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
+
+# fmt: off
 BOOKKEEPING: Final = frozenset(
     {
         "sub", "diff", "max", "min", "amax", "cumsum", "sort", "argsort", "bincount",
@@ -41,6 +54,10 @@ CARRYING: Final = frozenset(
 a watched call shows them like launches, and those that carry data about, too."""
 ON_INTEGERS: Final = " on integers"
 """Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
+
+
+TO_HOST: Final = " to or from the host"
+"""Behind the name of an operation that moved real numbers between the host and the device."""
 
 
 class Poison(StrEnum):
@@ -87,6 +104,8 @@ class CallOptions:
     """Keep copies of what each launch was handed and of what it left (for small data)."""
     profile: bool = False
     """Write down what runs on the device (CUDA only)."""
+    below: bool = False
+    """Look below the dispatch mode too, on all threads, for operations that it did not see."""
     compile: bool = False
     """On a machine without GPU: compile each launch for one, and run none."""
     config: int | None = None
@@ -199,7 +218,11 @@ class Reply:
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
     allocations, and without those on data that certainly come from no argument. Bookkeeping says
-    so where it was done on integers alone (see ON_INTEGERS)."""
+    so where it was done on integers alone (see ON_INTEGERS), copies where they cross the bus (see
+    TO_HOST)."""
+    hidden: tuple[str, ...] | None = None
+    """Names of torch compute operations that were done where no dispatch mode sees them, with
+    ``below``; None where nobody looked, or could."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     kernels: tuple[DeviceKernel, ...] = ()

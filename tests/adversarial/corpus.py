@@ -40,6 +40,8 @@ class Attack:
     where: Where = Where.ANYWHERE
     loose: bool | None = True
     escapes: str = ""
+    seen_in: tuple[GateId, ...] = ()
+    """Further gates that are asked, in whose calls it shows."""
     timed: bool = False
 
 
@@ -72,11 +74,12 @@ def attack(
     where: Where = Where.ANYWHERE,
     loose: bool | None = True,
     escapes: str = "",
+    seen_in: tuple[int, ...] = (),
     timed: bool = False,
 ) -> Attack:
     """An attack that one of the gates of these numbers must fail."""
-    gates = tuple(GateId(f"G{number}") for number in numbers)
-    return Attack(f"hostile_{name}", gates, where, loose, escapes, timed)
+    gates, others = (tuple(GateId(f"G{n}") for n in those) for those in (numbers, seen_in))
+    return Attack(f"hostile_{name}", gates, where, loose, escapes, others, timed)
 
 
 CLASSES: Final[tuple[ThreatClass, ...]] = (
@@ -101,16 +104,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "cache_by_content",
         "Remembers answers by content, or by some of it",
         (
-            attack(
-                "copied",
-                12,
-                escapes="a copying launch hides that the answer, a right one, was remembered",
-            ),
-            attack(
-                "all_but_last",
-                12,
-                escapes="one drawn element is changed, and most of them are looked at here",
-            ),
+            attack("copied", 12),
+            attack("all_but_last", 12),
         ),
         ("g12/violator_content_cache", "g12/violator_sampled_cache"),
     ),
@@ -155,7 +150,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "hidden_dispatch",
         "A library works where no one looks for it",
-        (attack("thread", 12), attack("gradient", 12), attack("override", 12)),
+        (
+            attack("thread", 12),
+            attack("gradient", 12),
+            attack("override", 12),
+            attack("blinds_the_profiler", 12),
+        ),
         ("g12/violator_unseen_torch", "g12/violator_torch_inside"),
     ),
     ThreatClass(
@@ -240,9 +240,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
                 12,
                 escapes="a watched launch takes as long as its memory takes to copy",
             ),
-            attack(
-                "probe_launch", 12, escapes="watched calls are among the first ten of a process"
-            ),
+            attack("probe_launch", 12),
         ),
         ("g12/unseen_silence", "g12/hostile_alike"),
     ),
@@ -250,24 +248,22 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "input_mutation",
         "The caller's data are not what they were",
         (
-            attack(
-                "late", 8, escapes="inputs are compared in the first two calls of a process alone"
-            ),
-            attack("odd_sizes", 8, escapes="inputs are compared at the usual size alone"),
+            attack("late", 8),
+            attack("odd_sizes", 8, seen_in=(4,)),
         ),
         ("g08/violator", "g08/violator_scaled_back"),
     ),
     ThreatClass(
         "output_reuse",
         "A later call writes over an earlier answer",
-        (attack("ring", 8, escapes="only the results of the call before are looked at again"),),
+        (attack("ring", 8),),
         ("g08/violator_reused_output",),
     ),
     ThreatClass(
         "aliasing",
         "An output lies in memory of the caller's",
         (
-            attack("row_of_one", 8, escapes="aliases are looked for at the usual size alone"),
+            attack("row_of_one", 8, seen_in=(4,)),
             attack("view", 8),
         ),
     ),
@@ -289,12 +285,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "second_path",
         "Careless at sizes that only some gates try",
         (
-            attack("drops_nan", 2, escapes="special values are tried at the usual size alone"),
+            attack("drops_nan", 2),
             attack("overflows", 10),
-            attack("half_carry", 6, escapes="the probe sums powers of two alone"),
-            attack("ignores_strides", 7, escapes="layouts are tried at the usual size alone"),
-            attack("unsteady", 3, escapes="runs are repeated at the usual size alone"),
-            attack("reduced_precision", 5, escapes="low bits are tried at the usual size alone"),
+            attack("half_carry", 6),
+            attack("ignores_strides", 7),
+            attack("unsteady", 3),
+            attack("reduced_precision", 5),
         ),
     ),
     ThreatClass(
@@ -303,8 +299,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("knows_the_probe", 4, 6),
             attack("round_inputs", 1, loose=False),
-            attack("first_calls", 12, escapes="watched calls are among the first ten of a process"),
-            attack("unlisted_sizes", 12, escapes="watched are calls at sizes that contracts name"),
+            attack("first_calls", 12),
+            attack("unlisted_sizes", 12),
         ),
         ("g12/hostile_alike", "g12/hostile_small_only"),
     ),
@@ -344,16 +340,9 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "disguised_language",
         "Written in another language than its words suggest",
         (
-            attack(
-                "says_cuda",
-                12,
-                escapes="the language is believed from a word; CUDA is not asked for launches",
-            ),
-            attack(
-                "says_numpy",
-                12,
-                escapes="no launch is asked of what imports numpy, and its torch is unseen",
-            ),
+            attack("says_cuda", 12, where=Where.DEVICE),
+            attack("calls_cuda", 12),
+            attack("says_numpy", 12),
             attack("says_cuda_torch", 12),
         ),
     ),
@@ -403,11 +392,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Refuses whatever would show what is wrong with it",
         (
             attack("refuses_nan", 2),
-            attack(
-                "refuses_few_rows",
-                12,
-                escapes="where it is traced it may refuse, and then nothing is asked",
-            ),
+            attack("refuses_few_rows", 12),
         ),
         ("g12/unjudged_picky",),
     ),

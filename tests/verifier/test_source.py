@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from verifier.records import Language
 from verifier.source import read_source
 
 
@@ -49,3 +50,25 @@ def test_many_small_tiles_do_not_hide_the_greatest() -> None:
 )
 def test_hostile_expressions_cost_nothing_and_show_nothing(text: str) -> None:
     assert read_source(text.encode()).tile_sizes == ()
+
+
+GLOBAL = "__global__ void f() {}"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        (f"load_inline('f', '', {GLOBAL!r})", Language.CUDA),
+        ("cpp.load_inline(name, cuda_sources=open(path).read())", Language.CUDA),
+        ("K = cupy.RawKernel(code, 'f')", Language.CUDA),
+        (f"SOURCE = {GLOBAL!r}\nmodule = build(SOURCE)", Language.CUDA),
+        (f"module = build(sources=[{GLOBAL!r}])", Language.CUDA),
+        ("import numpy\n# load_inline, __global__", Language.NUMPY),
+        (f"import numpy\ndef run(x):\n    {GLOBAL!r}\n    return numpy.sqrt(x)", Language.NUMPY),
+        (f"import triton\nOLD = {GLOBAL!r}", Language.TRITON),
+        ("import torch\nload_inline = None", Language.TORCH),
+        (f"// @launch\n{GLOBAL}", Language.CUDA),
+    ],
+)
+def test_the_language_is_what_is_called_and_no_word(text: str, language: Language) -> None:
+    assert read_source(text.encode()).language is language

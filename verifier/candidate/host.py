@@ -19,6 +19,8 @@ import torch
 
 from verifier.candidate import effects
 from verifier.candidate.arena import map_bytes
+from verifier.candidate.backward import differentiated
+from verifier.candidate.beneath import functions_remember
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
 from verifier.candidate.gpu import wait_asleep
@@ -84,14 +86,16 @@ def warm(*, engine: Engine, threads: int) -> None:
         _rehearse()
     effects.rehearse()
     ops_remember()
+    functions_remember()
     triton_remember()
     _PATCHES.append(effects.Patches())
 
 
 def _rehearse() -> None:
     """One call and one launch, so that lazy imports happen before the fork."""
-    options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False)
-    with Stage(options) as stage:
+    options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False, below=True)
+    stage = Stage(options)
+    with profiled(stage), stage:
         torch.empty(8).copy_(torch.arange(8.0)).add_(1)
         rehearse()
     stage.finish()
@@ -177,6 +181,8 @@ class Host:
         try:
             setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
             self._entry = convention.load(path, setup)
+            if "gradients" in setup.details:
+                self._entry = differentiated(self._entry, setup.details["gradients"])
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
             return _failure(error, loading=True)
         self._at_import = self._state_advance()
@@ -234,7 +240,7 @@ class Host:
         reply |= {"guards": evidence.touched, "far": evidence.far, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"refused": evidence.refused, "configs": evidence.configs}
-        reply |= {"kernels": evidence.ran}
+        reply |= {"kernels": evidence.ran, "hidden": evidence.hidden}
         reply |= {"effects_before": list(self._effects_before), "latency_s": clock.seconds()}
         reply |= {"effects": self._effects(changes)}
         return reply
@@ -272,7 +278,7 @@ class Host:
             arguments = vast.expand(arguments) if vast else arguments
             with (
                 _load_on(self._device, on=stage.options.load),
-                profiled(stage.evidence.ran, on=stage.options.profile),
+                profiled(stage),
                 clock,
                 stage,
             ):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,12 +19,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.backward import is_accumulation
+from verifier.candidate.beneath import QUIET, Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
-from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, Poison
+from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, TO_HOST, Poison
 from verifier.vast import Vast
 
 GUARD_BYTES: Final = 256
@@ -33,7 +35,10 @@ SLACK_BYTES: Final = 64 << 10
 and not crash on what happened to lie there."""
 _LEAD_BYTES: Final = SLACK_BYTES + GUARD_BYTES
 MAX_NAMES: Final = 10_000
+MAX_SUMS: Final = 4
+"""So many sums of gradients may autograd make in one call: more are a sum over rows in disguise."""
 _HELD_BYTES: Final = 256 << 20
+_SLOW_NBYTES: Final = 1 << 18
 
 _aten: Final = torch.ops.aten
 _ALLOCATE: Final = frozenset(
@@ -62,16 +67,6 @@ _FILL: Final = frozenset(
     }
 )
 """Fresh memory with contents: kernels write their results into such buffers, too."""
-_QUIET: Final = frozenset(
-    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like "  # noqa: SIM905 - text
-    "aten::new_empty "
-    "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
-    "aten::ones_like aten::new_ones aten::full aten::full_like aten::new_full aten::scalar_tensor "
-    "aten::detach aten::alias aten::lift_fresh aten::_unsafe_view aten::_reshape_alias "
-    "aten::set_ aten::resize_ aten::is_same_size aten::is_pinned aten::_local_scalar_dense "
-    "aten::sym_size aten::sym_stride aten::sym_numel aten::sym_storage_offset aten::record_stream "
-    "prim::device prim::layout aten::stride aten::size".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +83,7 @@ class Options:
     fresh: bool
     watch: bool = False
     profile: bool = False
+    below: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -104,6 +100,7 @@ class Options:
             fresh=bool(body["fresh"]),
             watch=bool(body["watch"]),
             profile=bool(body["profile"]),
+            below=bool(body["below"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -131,6 +128,7 @@ class Evidence:
 
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
+    hidden: list[str] | None = None
     launches: list[str] = field(default_factory=list)
     ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
@@ -158,6 +156,8 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._count = 0
         self._paused = 0
         self._noting = options.trace
+        self.mark = Mark() if options.below else None
+        self._sums = 0
         self._anywhere: Anywhere | None = None
         self._bounds: Bounds | None = None
 
@@ -182,7 +182,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Around one launch: with ``watch``, what it is handed and what it leaves is written down,
         at the last moment, when the wrapper has even computed its grid."""
         given = {name: value for name, value in kwargs.items() if name != "grid"}
-        witness, grid, came_to = self.evidence.witness, kwargs.get("grid"), list[int]()
+        witness, grid, came_to = self._witness(args), kwargs.get("grid"), list[int]()
         memory: list[torch.Tensor] | None = None
 
         def last_moment(meta: Any) -> Any:
@@ -191,17 +191,29 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self.awake():
                 sizes = grid(meta) if callable(grid) else grid
                 came_to[:] = _sizes(sizes)
-            if self.options.watch:
+            if witness is not None:
                 self._anywhere = None
                 witness.full |= _hooked()
-                memory = witness.arrive(identity(function), (args, given), self._find)
+                with self.paused(noting=False):
+                    memory = witness.arrive(identity(function), (args, given), self._find)
             return tuple(came_to) if isinstance(sizes, tuple | list) else sizes
 
         kwargs["grid"] = last_moment
         try:
             yield
         finally:
-            witness.leave(memory, came_to)
+            if witness is not None:
+                with self.paused(noting=False):
+                    witness.leave(memory, came_to)
+
+    def _witness(self, args: tuple[Any, ...]) -> Witness | None:
+        """Who looks at a launch. Where looking takes long, and costs little beside the launch, one
+        whom nobody asks looks at all others: no kernel shall know a watched call by its clock."""
+        if self.options.watch:
+            return self.evidence.witness
+        nbytes = sum(arg.untyped_storage().nbytes() for arg in args if type(arg) is torch.Tensor)
+        slow = self.evidence.witness.exact and nbytes > _SLOW_NBYTES
+        return Witness(exact=True) if slow else None
 
     @contextmanager
     def bounded(
@@ -281,18 +293,25 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        with nullcontext() if self.mark is None or types else self.mark.around(func):
+            return self._dispatched(func, types, args, kwargs or {})
+
+    def _dispatched(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         if _is_kernels_own(func):
-            return self._inside(func, args, kwargs or {})
-        free = self._is_free(func, args, kwargs or {})
-        given = self._arrived(func, (args, kwargs or {}))
-        result = func(*args, **(kwargs or {}))
+            return self._inside(func, args, kwargs)
+        free = not types and self._is_free(func, args, kwargs)
+        given = self._arrived(func, (args, kwargs))
+        result = func(*args, **kwargs)
         if self._noting and not free:
             self._note(func, (args, kwargs, result))
         if not self._paused:
-            result = self._guarded(func, args, kwargs or {}, result)
+            result = self._guarded(func, args, kwargs, result)
         if given is not None:
             made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-            self.evidence.witness.leave([*given, *made])
+            with self.paused(noting=False):
+                self.evidence.witness.leave([*given, *made])
         if free:
             _FREE.made(result)
         return result
@@ -327,9 +346,10 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return None
         name, witness = func._schema.name.removeprefix("aten::"), self.evidence.witness
         self._anywhere = None
-        if name in BOOKKEEPING:
-            return witness.arrive(name, given, self._find)
-        return witness.carry(name, given, self._find) if name in CARRYING else None
+        with self.paused(noting=False):
+            if name in BOOKKEEPING or is_accumulation(func):
+                return witness.arrive(name, given, self._find)
+            return witness.carry(name, given, self._find) if name in CARRYING else None
 
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an op that the kernel itself has registered with this stage still set: what it calls
@@ -342,10 +362,15 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _note(self, func: Any, values: Any) -> None:
         name = func._schema.name
-        if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
+        if name in QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
             return
+        if is_accumulation(func):
+            self._sums += 1
+            if self._sums <= MAX_SUMS:
+                return
         bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
-        self.evidence.ops.append(name + ON_INTEGERS if bookkeeping else name)
+        suffix = ON_INTEGERS if bookkeeping else TO_HOST if _is_to_host(values) else ""
+        self.evidence.ops.append(name + suffix)
 
     def _carve(self, plain: torch.Tensor, *, keep: bool = False) -> torch.Tensor:
         """The same tensor between canaries; poisoned, or with the contents that it had."""
@@ -498,6 +523,20 @@ def _on_integers(values: Any) -> bool:
     """Whether no tensor among an operation's operands and results holds anything else."""
     tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
     return not any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors)
+
+
+_FEW: Final = 16
+"""So many real numbers a wrapper may read, to choose a launch by them."""
+
+
+def _is_to_host(values: Any) -> bool:
+    """Whether an operation moves real numbers between the device and where the host may compute."""
+    tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    kinds = {tensor.device.type for tensor in tensors}
+    return kinds == {"cpu", "cuda"} and any(
+        tensor.device.type == "cpu" and tensor.is_floating_point() and tensor.numel() > _FEW
+        for tensor in tensors
+    )
 
 
 def _is_view(func: Any) -> bool:

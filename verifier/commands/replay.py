@@ -16,9 +16,19 @@ from verifier.commands.exit_codes import ExitCode
 from verifier.commands.report import DETAIL_WIDTH, one_line
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import Task, TaskError, load_task
-from verifier.pipeline import GATES, build_bench
+from verifier.gate import Finding
+from verifier.gradients import BACKWARD, backward_choice
+from verifier.pipeline import BACKWARD_GATES, GATES, build_backward, build_bench
 from verifier.recorder import Bar
-from verifier.records import CallDigest, GateId, GateResult, RecordError, Verdict, from_json
+from verifier.records import (
+    CallDigest,
+    Counterexample,
+    GateId,
+    GateResult,
+    RecordError,
+    Verdict,
+    from_json,
+)
 from verifier.session import Job, Session, UsageError, make_request, parse_gates, source_of
 from verifier.source import read_source
 
@@ -107,26 +117,39 @@ def replay_all(
     facts = read_source(source)
     request = make_request(Job(task.folder, Path(), verdict.kernel.entry, verdict.seed), facts)
     bench = build_bench(request, session.mode, session.device)
+    derived = build_backward(bench)
     candidate = session.sandbox.load(source=source, **request.choice.options())
-    gates, bar = {gate.info.id: gate for gate in GATES}, Bar(bench, GATES)
+    bar = Bar(bench, GATES)
+    choice = backward_choice(request.choice, task.contract) if derived else request.choice
+    differentiated = session.sandbox.load(source=source, **choice.options())
+    backward = Bar(derived, BACKWARD_GATES) if derived else bar
     outcomes = []
     try:
         for result in results:
             example = result.counterexample
             assert example is not None  # noqa: S101 - _selected saw to it
-            finding, calls = bar.judge_afresh(gates[result.gate], example.case, candidate)
+            back = BACKWARD in example.case.params
+            here, subject = (backward, differentiated) if back else (bar, candidate)
+            gate = here.gate(result.gate)
             outcomes.append(
-                Replayed(
-                    result.gate,
-                    finding.failed,
-                    _same(calls, example.calls, "inputs"),
-                    _same(calls, example.calls, "outputs"),
-                    finding.detail,
-                )
+                _replayed(result.gate, example, *here.judge_afresh(gate, example.case, subject))
             )
     finally:
         candidate.close()
+        differentiated.close()
     return outcomes
+
+
+def _replayed(
+    gate: GateId, example: Counterexample, finding: Finding, calls: tuple[CallDigest, ...]
+) -> Replayed:
+    return Replayed(
+        gate,
+        finding.failed,
+        _same(calls, example.calls, "inputs"),
+        _same(calls, example.calls, "outputs"),
+        finding.detail,
+    )
 
 
 def _line(outcome: Replayed) -> str:

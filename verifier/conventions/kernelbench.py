@@ -1,7 +1,8 @@
 """The kernelbench convention: a file with ``class ModelNew(torch.nn.Module)``.
 
 The module is made once a process, as KernelBench does: ``ModelNew(*init)`` under the seed under
-which the referee made the reference's ``Model``. It is called without gradients, in training mode.
+which the referee made the reference's ``Model``. It is called in training mode, and without
+gradients unless the call asks for them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ def load(path: Path, setup: Setup) -> Kernel:
     module = construct(kind, init, int(setup.details["seed"])).to(setup.device)
 
     def call(*args: Any) -> Any:
-        with torch.no_grad():
+        with torch.set_grad_enabled("gradients" in setup.details):
             returned = module(*args)
         return tuple(returned) if type(returned) is list else returned
 
+    call.parameters = dict(module.named_parameters())  # type: ignore[attr-defined]
     return call

@@ -39,6 +39,11 @@ def module_reference(
             result = module(*inputs)
         return tuple(result) if isinstance(result, tuple | list) else (result,)
 
+    def parameters(inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
+        """The weights that a call with these inputs uses, by name: for their gradients."""
+        return dict(fitting(inputs).named_parameters())
+
+    reference.parameters = parameters  # type: ignore[attr-defined]
     return reference
 
 

@@ -53,7 +53,7 @@ class Agreement:
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
         """Five or more seeds in the usual dtypes, three in each other assignment."""
-        dims = _dims(bench)
+        dims = bench.home_dims()
         for number, dtypes in enumerate(judged_dtypes(bench)):
             fills = OTHER_DTYPES if number else FILLS[bench.mode]
             fills += TIES if _answers_in_integers(bench, dtypes) else ()
@@ -83,12 +83,6 @@ GATE: Final = Agreement()
 def _answers_in_integers(bench: Bench, dtypes: Mapping[str, str]) -> bool:
     named = [bench.contract.dtype(output, dtypes) for output in bench.contract.outputs]
     return any(name in INTEGER_DTYPES for name in named)
-
-
-def _dims(bench: Bench) -> dict[str, int]:
-    """The usual sizes where they are affordable."""
-    usual = bench.contract.usual_dims()
-    return usual if bench.elements(usual) <= 2 * bench.budget else bench.small_dims()
 
 
 def _guard_trivial(

@@ -7,6 +7,7 @@ golden's (in the output dtype) or eager's at every place. What stays finite is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -18,6 +19,7 @@ from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import check_output, worst
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import torch_dtype
+from verifier.referee.paths import other_paths
 from verifier.referee.probes import first_dtypes, float_inputs, judged_dtypes, tiny_dims
 from verifier.subject import Arg, Subject
 
@@ -106,6 +108,8 @@ SCATTERED: Final = frozenset({"NaN in every second row", "NaN at a tile's edge",
 """Plants at several positions: which of them a causal output may depend on is not told apart."""
 SHORT: Final = frozenset({"NaN in the last lane", "mixed rows", "NaN in the middle", "-Inf"})
 """What is tried again in other dtypes and, where calls are dear, in further inputs."""
+MOST_TELLING: Final = ("mixed rows", "NaN in the middle", "+Inf")
+"""The first of these that an input allows goes to other sizes."""
 
 
 class Nonfinite:
@@ -142,6 +146,19 @@ class Nonfinite:
         for plant in ("NaN in every second row", "NaN in the middle"):
             if plant in _plants(bench, assignments[0], target, short=False):
                 yield self._case(bench, dims, assignments[0], target, plant, "logits")
+        yield from self._elsewhere(bench)
+
+    def _elsewhere(self, bench: Bench) -> Iterator[CaseRecord]:
+        """The most telling plant on the kernel's other paths, in one input after the other."""
+        for place, path in enumerate(other_paths(bench, self.info.id)):
+            targets = _targets(bench, path.dtypes)
+            if not targets:
+                continue
+            target = targets[place % len(targets)]
+            possible = _plants(bench, path.dtypes, target, short=False)
+            plant = next(plant for plant in MOST_TELLING if plant in possible)
+            case = self._case(bench, path.dims, path.dtypes, target, plant)
+            yield replace(case, label=f"{case.label}, {path.name}")
 
     def _case(
         self,
@@ -172,7 +189,9 @@ class Nonfinite:
             return not_applicable("the input is empty at this shape")
         if _undefined(bench, args):
             return not_applicable("the contract leaves NaN undefined")
-        outputs = bench.results(case, args, subject.call(args))
+        reply = subject.call(args)
+        refused = bench.refused_values(case, reply, subject)
+        outputs = refused or bench.results(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
         if _causal(bench, case):

@@ -16,13 +16,16 @@ from verifier.gate import Finding, failed, not_applicable, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo, Language
 from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import bitwise, worst
+from verifier.referee.paths import other_paths
 from verifier.referee.probes import first_dtypes
-from verifier.subject import CallOptions, Placement, Poison, Subject
+from verifier.subject import CallOptions, Placement, Poison, ReplyKind, Subject
 
 RUNS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 10, DeviceMode.CUDA: 20}
 CONFIGS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 8, DeviceMode.CUDA: 24}
 """So many configurations of an autotuner are run, evenly spread over all."""
 RUNS_EACH: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 2, DeviceMode.CUDA: 4}
+RUNS_ELSEWHERE: Final = 3
+"""At each of the sizes at which a kernel may take another path."""
 ROWS: Final = 4
 """Independent rows in the interpreter: determinism shows at any size that fills a few programs."""
 
@@ -56,6 +59,11 @@ class Determinism:
             )
         label = "each configuration"
         yield bench.case(self.info.id, label, dims=dims, dtypes=dtypes, kind="configurations")
+        for path in other_paths(bench, self.info.id):
+            label, runs = f"repeated runs, {path.name}", RUNS_ELSEWHERE
+            yield bench.case(
+                self.info.id, label, dims=path.dims, dtypes=path.dtypes, kind="few", runs=runs
+            )
         label = "concurrent programs"
         yield bench.case(self.info.id, label, dtypes=dtypes, fill="heavy", kind="race")
 
@@ -70,9 +78,11 @@ class Determinism:
             return self._configurations(bench, case, subject)
         first = self._run(bench, case, subject, 0)
         if isinstance(first, Finding):
-            return not_applicable(f"nothing to compare (see gate 1): {first.detail[:100]}")
-        for number in range(1, RUNS[bench.mode]):
-            if case.params["kind"] == "repeat" and number == RUNS[bench.mode] // 2:
+            nothing = not_applicable(f"nothing to compare (see gate 1): {first.detail[:100]}")
+            return replace(nothing, refused_at=first.refused_at)
+        runs = int(case.params.get("runs", RUNS[bench.mode]))
+        for number in range(1, runs):
+            if case.params["kind"] == "repeat" and number == runs // 2:
                 subject.restart()
             again = self._run(bench, case, subject, number)
             if isinstance(again, Finding):
@@ -82,11 +92,14 @@ class Determinism:
                 return finding
         if bench.contract.behaviour.nondeterministic:
             return passed("declared nondeterministic: every run agrees with golden by value")
-        return passed(f"{RUNS[bench.mode]} runs, one result")
+        return passed(f"{runs} runs, one result")
 
     def _configurations(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         """Whichever its tuner may choose, on whatever device: right, and the same each time."""
-        count = subject.call(bench.args(case), CallOptions(config=0)).configs
+        reply = subject.call(bench.args(case), CallOptions(config=0))
+        refused, count = bench.refused(reply, case), reply.configs
+        if refused:
+            return refused
         if count < 2:
             return passed("no autotuner has a choice here")
         tried = min(count, CONFIGS[bench.mode])
@@ -131,7 +144,8 @@ class Determinism:
         reply = subject.call(args, options)
         outputs = bench.results(case, args, reply)
         if isinstance(outputs, Finding):
-            return outputs
+            raised = reply.kind is ReplyKind.RAISED
+            return replace(outputs, refused_at=case.dims if raised else None)
         if bench.contract.behaviour.nondeterministic:
             finding = bench.compare(case, args, outputs)
             if not finding.passed:

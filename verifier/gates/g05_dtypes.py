@@ -20,8 +20,9 @@ from verifier.gate import Finding, failed, not_applicable, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench, Tensors
 from verifier.referee.generator import Stream
-from verifier.referee.probes import float_inputs, tiny_dims
-from verifier.subject import Arg, ReplyKind, Subject
+from verifier.referee.paths import other_paths
+from verifier.referee.probes import float_inputs, judged_dtypes, tiny_dims
+from verifier.subject import Arg, Reply, ReplyKind, Subject
 
 TF32_BITS: Final = 13
 """Mantissa bits of fp32 that TF32 drops."""
@@ -46,6 +47,9 @@ class Probe(StrEnum):
     LOW_BITS = "low bits"
     WIDE_INTEGERS = "wide integers"
     TENSOR_CORES = "tensor cores"
+
+
+TELLING_PROBES: Final = (Probe.LOW_BITS, Probe.WIDE_INTEGERS)
 
 
 class Dtypes:
@@ -77,6 +81,28 @@ class Dtypes:
                     fill=fill,
                     probe=probe.value,
                 )
+        yield from self._elsewhere(bench)
+
+    def _elsewhere(self, bench: Bench) -> Iterator[CaseRecord]:
+        """On the kernel's other paths, one probe for each assignment that has one; on the first of
+        them every dtype but the usual, of which gate 4 sees many sizes, has to work."""
+        usual = bench.contract.usual_dtypes()
+        for place, path in enumerate(other_paths(bench, self.info.id)):
+            for dtypes in judged_dtypes(bench):
+                trials = [t for t in _trials(bench, dtypes) if t[2] in TELLING_PROBES]
+                chosen = trials[place % len(trials) :][:1] if trials else []
+                if place == 0 and dtypes != usual and not chosen:
+                    chosen = [("", "normal", Probe.WORKS)]
+                for label, fill, probe in chosen:
+                    kind = "/".join(dtypes.values()) or "fixed dtypes"
+                    yield bench.case(
+                        self.info.id,
+                        f"{label} {kind}, {path.name}".strip(),
+                        dims=path.dims,
+                        dtypes=dtypes,
+                        fill=fill,
+                        probe=probe.value,
+                    )
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         """Right dtype and values; for the probe, nearer to the truth than cut inputs would be."""
@@ -87,9 +113,7 @@ class Dtypes:
         if probe is Probe.WIDE_INTEGERS:
             _widen(bench, case, args)
         reply = subject.call(args)
-        if reply.kind is ReplyKind.RAISED:
-            return failed(f"refuses a declared dtype: {reply.detail.splitlines()[0][:120]}")
-        outputs = bench.results(case, args, reply)
+        outputs = _refusal(bench, case, reply, subject) or bench.results(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
         if probe is Probe.LOW_BITS:
@@ -115,6 +139,21 @@ def _trials(bench: Bench, dtypes: Mapping[str, str]) -> Iterator[tuple[str, str,
     multiplies = any(r.kind is ReductionKind.DOT for r in behaviour.reductions)
     if single and multiplies and bench.mode is DeviceMode.CPU_INTERPRET:
         yield "TF32 in tl.dot,", "normal", Probe.TENSOR_CORES
+
+
+def _refusal(bench: Bench, case: CaseRecord, reply: Reply, subject: Subject) -> Finding | None:
+    """Sizes may be refused, a dtype at its own sizes may not, nor a probe's values alone."""
+    if Probe(case.params["probe"]) is not Probe.WORKS:
+        return bench.refused_values(case, reply, subject)
+    refused = bench.refused(reply, case)
+    if refused is None:
+        return None
+    home = replace(case, dims=bench.home_dims())
+    if home.dims != case.dims:
+        reply = subject.call(bench.args(home))
+    if reply.kind is ReplyKind.RAISED:
+        return failed(f"refuses a declared dtype: {reply.detail.splitlines()[0][:120]}")
+    return refused
 
 
 def _wide_inputs(bench: Bench, dtypes: Mapping[str, str]) -> list[Input]:

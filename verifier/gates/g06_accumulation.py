@@ -10,6 +10,7 @@ stands against many that are below half a unit of a narrow sum's last place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -21,6 +22,7 @@ from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import Rule, bitwise, check_output, worst
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import torch_dtype
+from verifier.referee.paths import other_paths
 from verifier.referee.probes import float_inputs, judged_dtypes
 from verifier.subject import Arg, Subject
 
@@ -105,6 +107,18 @@ class Accumulation:
                 lengths = list(sizes) if dtypes == narrowest else [_one_of(list(sizes))]
                 for length in lengths:
                     yield from self._orders(bench, number, sizes[length], dtypes, length)
+            if narrowest is not None:
+                yield from self._elsewhere(bench, number, narrowest)
+
+    def _elsewhere(
+        self, bench: Bench, number: int, dtypes: Mapping[str, str]
+    ) -> Iterator[CaseRecord]:
+        """On the kernel's other paths, as many orders as one call holds."""
+        reduction = bench.contract.behaviour.reductions[number]
+        for path in other_paths(bench, self.info.id, reduction.dim, SHORTEST + 1):
+            length = path.dims[reduction.dim]
+            first = next(self._orders(bench, number, path.dims, dtypes, length))
+            yield replace(first, label=f"{first.label}, {path.name}")
 
     def _orders(
         self,
@@ -143,7 +157,8 @@ class Accumulation:
             return not_applicable("the input's dtype cannot hold the probe")
         args = _probe_args(bench, case, reduction)
         reply = subject.call(args)
-        outputs = bench.refused(reply) or bench.results(case, args, reply)
+        refused = bench.refused_values(case, reply, subject)
+        outputs = refused or bench.results(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
         if reduction.kind not in EXACT:

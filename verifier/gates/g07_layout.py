@@ -19,6 +19,7 @@ from verifier.gate import Finding, failed, not_applicable, passed
 from verifier.records import CaseRecord, DeviceMode, GateId, GateInfo
 from verifier.referee.bench import Bench
 from verifier.referee.compare import bitwise, worst
+from verifier.referee.paths import other_paths
 from verifier.subject import Arg, Reply, Subject
 
 
@@ -175,6 +176,24 @@ class Layout:
         names = _packable(bench.contract)
         if len(names) > 1:
             yield bench.case(GateId.LAYOUT, f"packed-{'-'.join(names)}", packed=names)
+        yield from self._elsewhere(bench)
+
+    def _elsewhere(self, bench: Bench) -> Iterator[CaseRecord]:
+        """On the kernel's other paths, one input after the other transposed, or where no input can
+        be, made of every second element."""
+        for layout in ONE_BY_ONE:
+            inputs = [i.name for i in bench.contract.inputs if _possible(bench.contract, i, layout)]
+            if inputs:
+                break
+        for place, path in enumerate(other_paths(bench, GateId.LAYOUT)):
+            name = inputs[place % len(inputs)]
+            yield bench.case(
+                GateId.LAYOUT,
+                f"{layout}-{name}, {path.name}",
+                dims=path.dims,
+                dtypes=path.dtypes,
+                layouts={name: layout},
+            )
 
     def _groups(self, bench: Bench, layout: str) -> Iterator[tuple[str, list[str]]]:
         contract = bench.contract

@@ -158,7 +158,7 @@ class SideEffects:
         args = bench.args(case)
         reply = subject.call(args, options)
         if not reply.returned:
-            return bench.refused(reply) or bench.explain(reply)
+            return bench.refused(reply, case) or bench.explain(reply)
         call = _Call(bench, args, reply)
         return _changed_input(call) or _aliased(call) or _changed_state(call) or call
 

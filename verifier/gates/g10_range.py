@@ -217,7 +217,8 @@ class Range:
         if isinstance(golden, str) or not eager.returned:
             return not_applicable("the reference refuses this input")
         reply = subject.call(args)
-        outputs = bench.formed(case, args, reply)
+        refused = bench.refused_values(case, reply, subject)
+        outputs = refused or bench.formed(case, args, reply)
         if isinstance(outputs, Finding):
             return outputs
         signs = case.params["pattern"] == zeros.__name__

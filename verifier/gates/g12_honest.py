@@ -9,6 +9,7 @@ another stream.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -28,12 +29,14 @@ from verifier.referee.compare import (
     worst,
 )
 from verifier.referee.generator import Stream, derive_seed
+from verifier.referee.paths import other_paths
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
 from verifier.referee.timed import timed
 from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
     BOOKKEEPING,
     ON_INTEGERS,
+    PLUMBING,
     Arg,
     CallOptions,
     Placement,
@@ -44,25 +47,13 @@ from verifier.subject import (
     Watched,
 )
 
-# fmt: off
-PLUMBING: Final = frozenset(
-    {
-        "copy_", "_to_copy", "clone", "contiguous", "fill_", "zero_", "zeros", "zeros_like",
-        "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
-        "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
-        "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
-        "lift_fresh_copy", "_pin_memory", "resize_", "set_"
-    }
-)
-# fmt: on
-"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
-
 CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
-CHANGES: Final = ("one element", "two exchanged")
+CHANGES: Final = ("one element", "the first element", "the last element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
 WATCHES: Final = 2
+MAX_CALLS_BEFORE: Final = 16
 MAX_WATCHES: Final = 6
 """How many single changes are followed, at least, and at most for the sake of further inputs."""
 
@@ -91,6 +82,17 @@ def _foreign(bench: Bench, reply: Reply) -> list[str]:
     return [name for name in names if name not in allowed]
 
 
+def _by_torch(bench: Bench, reply: Reply) -> Finding | None:
+    """What torch computes for the kernel, in sight or out of it."""
+    foreign = _foreign(bench, reply)
+    if foreign:
+        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    hidden = [name.removeprefix("aten::") for name in reply.hidden or ()]
+    if hidden:
+        return failed(f"torch computes where it cannot be seen: {', '.join(hidden[:5])}")
+    return None
+
+
 def _is_empty(values: Iterable[Arg]) -> bool:
     return any(isinstance(value, torch.Tensor) and not value.numel() for value in values)
 
@@ -110,31 +112,45 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """It launches a kernel of its own, and torch computes nothing for it."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    options = replace(
-        TRACED, profile=bench.mode is DeviceMode.CUDA and case.params.get("profile") is True
-    )
+    options = replace(TRACED, profile=_to_be_profiled(bench, case), below=True)
     got = _get(bench, case, bench.args(case), subject, options)
     if isinstance(got, Finding):
         return got
     reply, _ = got
-    foreign = _foreign(bench, reply)
-    if foreign:
-        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    computed = _by_torch(bench, reply)
+    if computed:
+        return computed
     trace = Trace(reply.kernels, frozenset(reply.launches))
     others = trace.of(Origin.LIBRARY, Origin.COMPILED)
     if others:
         share = trace.share(Origin.LIBRARY, Origin.COMPILED)
         return failed(f"a library computes for it, {share:.0%} of the time: {others[0].name}")
-    match bench.language:
-        case Language.TRITON | Language.TORCH if not reply.launches:
-            return failed("it launches no kernel")
-        case Language.NUMPY:
-            return not_applicable("numpy works on the CPU, where no launch can be seen")
-        case Language.CUDA if not reply.kernels:
-            return not_applicable("launches of CUDA sources are seen by a device's profiler alone")
+    if not reply.launches and not trace.of(Origin.OWN):
+        return _nothing_launched(bench, reply)
     if reply.kernels and not trace.of(Origin.OWN):
         return failed(f"none of its own kernels runs: {trace}")
     return passed(str(trace) if reply.kernels else "")
+
+
+def _to_be_profiled(bench: Bench, case: CaseRecord) -> bool:
+    """On a GPU, once; and wherever nobody but its profiler sees what is launched."""
+    told = bench.language is Language.TRITON
+    return bench.mode is DeviceMode.CUDA and (case.params.get("profile") is True or not told)
+
+
+def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
+    """What it means, by where it runs: no language excuses it but numpy on the CPU, where there is
+    nothing else to launch, and CUDA sources where no profiler works."""
+    if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.NUMPY:
+        if reply.hidden is None:
+            return inconclusive("whether torch computes for numpy cannot be seen here")
+        return not_applicable("numpy works on the CPU, where no launch can be seen")
+    unseen = bench.mode is DeviceMode.CUDA and bench.language is Language.CUDA
+    if unseen and not reply.kernels:
+        return inconclusive(
+            "launches of CUDA sources are seen by the device's profiler alone, and it saw nothing"
+        )
+    return failed("it launches no kernel")
 
 
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
@@ -184,32 +200,64 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
     followed = _followed(bench, case)
-    base = [one.base for one in followed]
-    changed = [one.changed for one in followed]
-    elements = [one.element for one in followed]
-    cheap = bench.mode is DeviceMode.CPU_INTERPRET  # elsewhere it compiles, and tunes, anew
-    before = _journey(subject, followed, base, fresh=cheap)
-    if before and any(launch.strays for reply in before for launch in reply.watched):
+    for _ in range(_drawn(case, "calls before", MAX_CALLS_BEFORE)):
+        subject.call(bench.args(case))
+    trip = _travelled(bench, followed, subject, fresh=False)
+    if not trip.seen or (trip.finding.failed and trip.steady(subject)):
+        return trip.finding
+    if not trip.finding.passed:  # what it keeps from earlier calls may explain it
+        trip = _travelled(bench, followed, subject, fresh=True)
+        if trip.finding.failed and not trip.steady(subject):
+            return inconclusive("the same data do not always go the same way")
+    return trip.finding
+
+
+def _drawn(case: CaseRecord, path: str, below: int) -> int:
+    return int(Stream(case.seed, path).integers(0, below, 1)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """Two journeys that differ in one element at each stop, and what they show."""
+
+    followed: Sequence[Followed]
+    after: Sequence[Reply]
+    fresh: bool
+    finding: Finding
+
+    @property
+    def seen(self) -> bool:
+        """Whether there was anything to see."""
+        return bool(self.after)
+
+    def steady(self, subject: Subject) -> bool:
+        """Whether the same data go the same way again: else nothing can be said of others."""
+        changed = [one.changed for one in self.followed]
+        again = _journey(subject, self.followed, changed, fresh=self.fresh)
+        return _compare(self.followed, self.after, again, [None] * len(again)).passed
+
+
+def _travelled(
+    bench: Bench, followed: Sequence[Followed], subject: Subject, *, fresh: bool
+) -> Trip:
+    """With the base data, then with one element changed; in a fresh process each, or in the one
+    that has answered whatever came before."""
+    before = _journey(subject, followed, [one.base for one in followed], fresh=fresh)
+    alone = _alone(bench, followed, before)
+    if alone:
+        return Trip(followed, (), fresh, alone)
+    after = _journey(subject, followed, [one.changed for one in followed], fresh=fresh)
+    finding = _compare(followed, before, after, [one.element for one in followed])
+    return Trip(followed, after, fresh, finding)
+
+
+def _alone(bench: Bench, followed: Sequence[Followed], replies: Sequence[Reply]) -> Finding | None:
+    """What one journey tells by itself."""
+    if any(launch.strays for reply in replies for launch in reply.watched):
         return failed("a launch is handed, or reaches, memory that is no tensor's")
-    if before and before[0].returned and not (_launches(before[0]) or before[0].watch_full):
+    if replies and replies[0].returned and not (_launches(replies[0]) or replies[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
-    wrong = _wrong_when_watched(bench, followed, before)
-    if wrong:
-        return wrong
-    after = _journey(subject, followed, changed, fresh=cheap)
-    finding = _compare(followed, before, after, elements)
-    if (
-        not finding.passed and not cheap
-    ):  # what it keeps from one journey to the next may explain it
-        before, after = (_journey(subject, followed, data) for data in (base, changed))
-        finding = _compare(followed, before, after, elements)
-    if not finding.failed:
-        return finding
-    again = _journey(subject, followed, changed)
-    unsteady = _compare(followed, after, again, [None] * len(followed))
-    if unsteady.passed:
-        return finding
-    return inconclusive(f"the same data do not always go the same way: {unsteady.detail}")
+    return _wrong_when_watched(bench, followed, replies)
 
 
 def _launches(reply: Reply) -> list[Watched]:
@@ -244,7 +292,7 @@ def _journey(
     followed: Sequence[Followed],
     data: Sequence[Sequence[Arg]],
     *,
-    fresh: bool = True,
+    fresh: bool,
 ) -> list[Reply]:
     """A watched call at each size, after one with other data at each, the same each time: so it
     has tuned itself, what it keeps holds the same, and in a fresh process it has seen nothing like
@@ -428,10 +476,11 @@ def _alter(
     arg, other = _tensor(args[place]), _tensor(fresh[place])
     flat = arg.flatten().clone()
     i, j = (int(index) for index in draw.integers(0, flat.numel(), 2))
-    if kind == CHANGES[0]:
-        flat[i] = other.flatten()[i]
-    else:
+    if kind == CHANGES[-1]:
         flat[[i, j]] = flat[[j, i]]
+    else:
+        at = {CHANGES[1]: 0, CHANGES[2]: -1}.get(kind, i)
+        flat[at] = other.flatten()[at]
     changed[place] = flat.reshape(arg.shape)
     return changed
 
@@ -448,7 +497,7 @@ def _other(bench: Bench, case: CaseRecord, path: str) -> list[Arg]:
 def _changes(bench: Bench, case: CaseRecord) -> Iterator[tuple[str, list[Arg], Placement]]:
     """Arguments to hand over one after the other, each visibly different from the one before."""
     current = bench.args(case)
-    yield "first data", current, Placement.SAME
+    yield FIRST, current, Placement.SAME
     fresh, draw = _other(bench, case, "fresh"), Stream(case.seed, "change")
     for place, kind in itertools.product(_alterable(bench, current), CHANGES):
         for _ in range(8):
@@ -457,15 +506,29 @@ def _changes(bench: Bench, case: CaseRecord) -> Iterator[tuple[str, list[Arg], P
                 current = trial
                 yield f"{kind} in {bench.contract.call_order[place]}", current, Placement.SAME
                 break
-    yield "other data elsewhere", fresh, Placement.FRESH
-    yield "the first data elsewhere", bench.args(case), Placement.FRESH
-    yield "the first data once more", bench.args(case), Placement.SAME
+    yield UNSEEN_DATA, fresh, Placement.FRESH
+    yield SEEN_DATA[0], bench.args(case), Placement.FRESH
+    yield SEEN_DATA[1], bench.args(case), Placement.SAME
+
+
+FIRST: Final = "first data"
+UNSEEN_DATA: Final = "other data elsewhere"
+SEEN_DATA: Final = ("the first data elsewhere", "the first data once more")
+
+
+def _does_less(first: Counter[str], unseen: Counter[str], again: Counter[str]) -> bool:
+    """Whether data seen before are launched for in another way. What only the first call of all
+    needs may be missing, and how often it launches may depend on the data."""
+    if again in (first, unseen):
+        return False
+    return not (again <= first and unseen <= again)
 
 
 def memory(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """Answers follow the data, and data seen before is worked on again."""
     before: tuple[Sequence[Arg], Tensors] | None = None
     launched = False
+    launches: dict[str, Counter[str]] = {}
     for what, args, placement in _changes(bench, case):
         options = CallOptions(placement=placement, trace=True)
         got = _get(bench, case, args, subject, options)
@@ -475,6 +538,9 @@ def memory(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         if launched and not reply.launches:
             return failed(f"{what}: an answer without a launch, so it was remembered")
         launched = launched or bool(reply.launches)
+        launches[what] = Counter(reply.launches)
+        if what in SEEN_DATA and _does_less(launches[FIRST], launches[UNSEEN_DATA], launches[what]):
+            return failed(f"{what}: it launches otherwise than for data that it had not seen")
         if before is not None:
             stale = _stale(bench, case, before, (args, outputs))
             if stale:
@@ -591,13 +657,14 @@ class Honest:
                 yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="compiles")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
+            yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
+            yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
+            yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")
+            # The last one, so that no kernel knows by counting when it is watched.
             elsewhere = self._elsewhere(bench, few)
             yield bench.case(
                 GateId.HONEST, "provenance", dims=few, check="provenance", elsewhere=elsewhere
             )
-            yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
-            yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
-            yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")
 
     def _elsewhere(self, bench: Bench, few: dict[str, int]) -> list[tuple[Any, Any]]:
         """Other sizes and dtypes at which to follow an element: a kernel may be honest at one of
@@ -609,15 +676,19 @@ class Honest:
             if dims != few and bench.elements(dims) <= bench.budget
         ]
         others = list(bench.contract.dtype_assignments())[1:]
-        return [(dims, usual) for dims in affordable] + [(few, dtypes) for dtypes in others]
+        drawn = other_paths(bench, GateId.HONEST)[:1]
+        return (
+            [(dims, usual) for dims in affordable]
+            + [(few, dtypes) for dtypes in others]
+            + [(path.dims, usual) for path in drawn]
+        )
 
     def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
         """In whatever call that has something to compute: torch computes nothing for it."""
         wrong = _misbehaved(reply)
         if wrong or bench.contract.behaviour.library_calls or _is_empty((*args, *reply.outputs)):
             return wrong
-        foreign = _foreign(bench, reply)
-        return failed(f"torch computes for it: {', '.join(foreign[:5])}") if foreign else None
+        return _by_torch(bench, reply)
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return CHECKS[case.params["check"]](bench, case, subject)

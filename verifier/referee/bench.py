@@ -183,6 +183,12 @@ class Bench:
             dims = trial
         return dims
 
+    def home_dims(self) -> dict[str, int]:
+        """Where gate 1 asks: the usual sizes if they are affordable. A kernel that refuses them is
+        wrong, so what it refuses elsewhere can be asked there."""
+        usual = self.contract.usual_dims()
+        return usual if self.elements(usual) <= 2 * self.budget else self.small_dims()
+
     @property
     def dear_dims(self) -> tuple[str, ...]:
         """Dims of rows, for each of which a kernel is likely to start a program of its own: in the
@@ -237,10 +243,11 @@ class Bench:
         reference refuses them."""
         key = digest(args)
         if key not in self._golden:
-            _remember(self._golden, key, self._compute_golden(args))
+            remember(self._golden, key, self.compute_golden(args))
         return self._golden[key]
 
-    def _compute_golden(self, args: Sequence[Arg]) -> Tensors | str:
+    def compute_golden(self, args: Sequence[Arg]) -> Tensors | str:
+        """``golden``, computed anew."""
         try:
             with torch.no_grad():
                 return as_tuple(self.reference(*(_upcast(arg) for arg in args)))
@@ -262,7 +269,7 @@ class Bench:
         moved = self.golden([_nudged(arg, draw, place) for place, arg in enumerate(args)])
         if isinstance(truth, str) or isinstance(moved, str):
             return tuple(float("inf") for _ in self.contract.outputs)
-        return tuple(_greatest_move(a, b) for a, b in zip(truth, moved, strict=True))
+        return tuple(greatest_move(a, b) for a, b in zip(truth, moved, strict=True))
 
     def new_eager(self) -> Eager:
         """Eager as a subject of its own."""
@@ -274,7 +281,7 @@ class Bench:
         key = digest(args)
         if key not in self._eager:
             plain = [a.contiguous() if isinstance(a, torch.Tensor) else a for a in args]
-            _remember(self._eager, key, self.new_eager().call(plain))
+            remember(self._eager, key, self.new_eager().call(plain))
         return self._eager[key]
 
     # --- judging one reply
@@ -311,7 +318,7 @@ class Bench:
     def formed(self, case: CaseRecord, args: Sequence[Arg], reply: Reply) -> Tensors | Finding:
         """``results`` for gates that ask about something else than form: there a refusal, or an
         output of the wrong shape or dtype, is NOT_APPLICABLE, for other gates judge it."""
-        outputs = self.refused(reply) or self.results(case, args, reply)
+        outputs = self.refused(reply, case) or self.results(case, args, reply)
         if isinstance(outputs, Finding) and outputs.failed and reply.returned:
             return not_applicable(f"{outputs.detail}: gates 1, 4 and 5 judge that")
         return outputs
@@ -364,11 +371,29 @@ class Bench:
         }
         return failed(f"the kernel {words[reply.kind]} {reply.detail}")
 
-    def refused(self, reply: Reply) -> Finding | None:
-        """NOT_APPLICABLE(refused) when the kernel raised an exception of its own, else None."""
+    def refused(self, reply: Reply, case: CaseRecord | None = None) -> Finding | None:
+        """NOT_APPLICABLE(refused) when the kernel raised an exception of its own, else None. With
+        ``case`` the finding says at which sizes, so that what was asked is asked elsewhere."""
         if reply.kind is ReplyKind.RAISED:
-            return not_applicable(f"refused: {reply.detail.splitlines()[0][:120]}")
+            finding = not_applicable(f"refused: {reply.detail.splitlines()[0][:120]}")
+            return replace(finding, refused_at=case.dims if case else None)
         return None
+
+    def refused_values(self, case: CaseRecord, reply: Reply, subject: Subject) -> Finding | None:
+        """As ``refused``, for cases of special values: FAIL where the subject takes ordinary ones
+        of the same sizes and dtypes, in this process or in a fresh one."""
+        refused = self.refused(reply, case)
+        if refused is None:
+            return None
+        plain = replace(case, fill="normal", seed=derive_seed(case.seed, "ordinary"))
+        for fresh in (False, True):
+            if fresh:
+                subject.restart()
+            ordinary = subject.call(self.args(plain))
+            if ordinary.returned:
+                words = reply.detail.splitlines()[0][:120]
+                return failed(f"takes ordinary values of this shape and refuses these: {words}")
+        return refused
 
     def compare(
         self, case: CaseRecord, args: Sequence[Arg], outputs: Tensors, *, widen: float = 1.0
@@ -435,7 +460,7 @@ def _greatest(args: Sequence[Arg]) -> float:
     return max((float(a[a.isfinite()].max()) for a in floats if a.isfinite().any()), default=0.0)
 
 
-def _greatest_move(before: torch.Tensor, after: torch.Tensor) -> float:
+def greatest_move(before: torch.Tensor, after: torch.Tensor) -> float:
     """The greatest finite difference; 0 for integers, whose moves are no rounding."""
     if not (before.is_floating_point() or before.is_complex()):
         return 0.0
@@ -451,7 +476,7 @@ def _product(shape: Sequence[int]) -> int:
     return result
 
 
-def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
+def remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
     cache[key] = value
     if len(cache) > _CACHE_SIZE:
         cache.popitem(last=False)

@@ -1,5 +1,5 @@
 # task: tests/adversarial/tasks/energy
-"""Numpy, under a comment that speaks of a __global__ function."""
+"""Numpy on the host for data on a device, under words that speak of a __global__ function."""
 
 from __future__ import annotations
 

@@ -95,6 +95,8 @@ def test_violator_fails_hard(name: str, accusation: str, sandbox: Sandbox) -> No
 
 @pytest.mark.parametrize("name", TWINS)
 def test_twin_passes(name: str, sandbox: Sandbox) -> None:
+    if CUDA and name == "twin_numpy":
+        pytest.skip("NO CPU: numpy on a GPU's host is no kernel for that GPU")
     judged = judge_kernel(GATE, sandbox, HERE / f"{name}.py")
     assert judged.status is GateStatus.PASS, judged.explain()
 
@@ -110,12 +112,13 @@ def test_what_the_interpreter_cannot_run_leaves_the_gate_open(
     assert any(f.passed for c, f in judged.findings if c.label.startswith("compiles"))
 
 
+@pytest.mark.skipif(CUDA, reason="NO CPU: numpy on a GPU's host is no kernel for that GPU")
 def test_what_a_device_cannot_show_has_a_reason(sandbox: Sandbox) -> None:
     judged = judge_kernel(GATE, sandbox, HERE / "twin_numpy.py")
     reasons = {c.label: f.detail for c, f in judged.findings if f.status is not GateStatus.PASS}
     assert "numpy works on the CPU" in reasons["work"]
     assert "no launch" in reasons["ablation"]
-    assert CUDA or "without a GPU" in reasons["stream"]
+    assert "without a GPU" in reasons["stream"]
 
 
 def test_a_task_that_permits_library_calls_still_forbids_memory(sandbox: Sandbox) -> None:

@@ -50,7 +50,7 @@ def run(x):
     if x.shape[0] <= 8 and x.dtype == torch.float32:
         softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return y
-    if len(SEEN) > 4 and len(set(SEEN[:4])) == 3 and SEEN.count(tuple(x.shape)) > 1:
+    if SEEN.count(tuple(x.shape)) > 1:
         raise RuntimeError("not now")
     a = torch.from_numpy(numpy_softmax(x))
     copy_kernel[(triton.cdiv(y.numel(), 1024),)](a, y, y.numel(), BLOCK=1024)
