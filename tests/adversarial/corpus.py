@@ -170,7 +170,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "smuggled_bits",
         "The answer of a library passes in pieces that a launch has left before",
-        (attack("bits", 12),),
+        (attack("bits", 12), attack("picked", 12)),
         ("g12/hostile_byte_table", "g12/hostile_grid", "g12/hostile_great_ints"),
     ),
     ThreatClass(
@@ -387,7 +387,10 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "far_access",
         "Reads or writes beyond where anybody looks",
-        (attack("far_write", 9),),
+        (
+            attack("far_write", 9),
+            attack("resized", 9),
+        ),
         ("g09/violator", "g09/violator_reads_past_end"),
     ),
     ThreatClass(

@@ -114,15 +114,14 @@ class _Allocation:
     buffer: torch.Tensor
     nbytes: int
     dtype: torch.dtype
-    resized: bool = False
+    resized_to: int = 0
+    """Where it ends in its buffer since it was resized; then the canaries are data."""
 
     @property
     def own(self) -> Range:
-        """Its memory, without canaries; all of it once it was resized."""
+        """Its memory, without canaries."""
         start = self.buffer.data_ptr()
-        if self.resized:
-            return start, start + self.buffer.untyped_storage().nbytes()
-        return start + _LEAD_BYTES, start + _LEAD_BYTES + self.nbytes
+        return start + _LEAD_BYTES, start + max(_LEAD_BYTES + self.nbytes, self.resized_to)
 
 
 @dataclass(slots=True)
@@ -416,7 +415,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for allocation in self._held:
             moved = allocation.buffer.untyped_storage().data_ptr()
             if moved == base and end > _LEAD_BYTES + allocation.nbytes:
-                allocation.resized = True
+                allocation.resized_to = max(allocation.resized_to, end)
                 _keep(allocation)
 
     def finish(self) -> Evidence:
@@ -428,7 +427,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _check(self, allocation: _Allocation) -> None:
         self._held_bytes -= allocation.nbytes
         buffer = allocation.buffer
-        if allocation.resized:
+        if allocation.resized_to:
             return  # which is the kernel's right (out= does it): the canaries are data now
         sides = ("before its start", "after its end")
         for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
@@ -442,9 +441,9 @@ _KNOWN_OPS: Final[set[str]] = set()
 _FREE: Final = Free()
 """For all calls of the process: what they keep may be met again."""
 
-_KEPT: Final[OrderedDict[int, tuple[Any, Range]]] = OrderedDict()
-"""Weak references to the latest allocations, of whatever call, with their own memory, by where
-their buffers begin."""
+_KEPT: Final[OrderedDict[int, tuple[Any, Range, int]]] = OrderedDict()
+"""Weak references to the latest allocations, of whatever call, with their own memory and the bytes
+of their buffers, by where those begin."""
 _MAX_KEPT: Final = 4096
 
 
@@ -461,26 +460,26 @@ def _is_kernels_own(func: Any) -> bool:
 def _keep(allocation: _Allocation) -> None:
     buffer = allocation.buffer
     weak: Any = StorageWeakRef(buffer.untyped_storage())  # type: ignore[no-untyped-call]
-    _KEPT[buffer.data_ptr()] = weak, allocation.own
+    _KEPT[buffer.data_ptr()] = weak, allocation.own, buffer.untyped_storage().nbytes()
     _KEPT.move_to_end(buffer.data_ptr())
     if len(_KEPT) > _MAX_KEPT:
         _KEPT.popitem(last=False)
 
 
 def _kept() -> Iterator[Range]:
-    return (own for weak, own in _KEPT.values() if not weak.expired())
+    return (own for weak, own, _ in _KEPT.values() if not weak.expired())
 
 
 def _buffers() -> Iterator[Range]:
     """Allocations with the slack around them."""
-    for start, (weak, own) in _KEPT.items():
-        if own[0] != start and not weak.expired():
-            yield start, own[1] + _LEAD_BYTES
+    for start, (weak, _, nbytes) in _KEPT.items():
+        if not weak.expired():
+            yield start, start + nbytes
 
 
 def _own(storage: Range) -> Range:
     """The part of a storage that is its tensor's own."""
-    weak, own = _KEPT.get(storage[0], (None, storage))
+    weak, own, _ = _KEPT.get(storage[0], (None, storage, 0))
     return storage if weak is None or weak.expired() else own
 
 

@@ -8,7 +8,7 @@ nothing about a device, so no speedup is made of them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
@@ -20,7 +20,6 @@ from verifier.candidate.client import Candidate
 from verifier.candidate.stopwatch import Setup
 from verifier.candidate.timed import TimedCandidate, TimingError
 from verifier.contract import Workload
-from verifier.gate import Finding
 from verifier.measure import roofline, subjects, traffic
 from verifier.measure.decide import slots_of
 from verifier.measure.device_state import read_state
@@ -40,13 +39,11 @@ from verifier.records import (
 from verifier.referee.bench import Bench, digest
 from verifier.referee.eager import as_tuple, copy_with_layout
 from verifier.referee.inputs import torch_dtype
-from verifier.referee.timed import STAGED, accused, fixed_places, timed_case, turned_args
+from verifier.referee.timed import STAGED, fixed_places, judged, timed_case, turned_args
 from verifier.subject import Arg, Reply, Subject
 
 CALLS: Final = 7
 WARM_UP: Final = 3
-DRAWN: Final = 3
-"""So many calls in the interpreter, warming up included, are drawn to be looked at."""
 SHIFT_BITS: Final = 46
 INTERPRETER_NOTE: Final = "wall time in the interpreter; says nothing about a device"
 
@@ -126,12 +123,10 @@ def secret_seed() -> int:
 
 class WallCalls:
     """The calls of one workload in the interpreter: what each gets, and what the kernel made of it.
-    All are kept, for they are small, and some looked at when all are over."""
+    All are kept, for they are small, and looked at when all are over."""
 
-    def __init__(
-        self, bench: Bench, case: CaseRecord, choose: Callable[[int], int] = secrets.randbelow
-    ) -> None:
-        self._bench, self._case, self._choose = bench, case, choose
+    def __init__(self, bench: Bench, case: CaseRecord) -> None:
+        self._bench, self._case = bench, case
         self._args, self._fixed = bench.args(case), fixed_places(bench)
         self._shifts = [secrets.randbits(SHIFT_BITS) for _ in range(WARM_UP + CALLS)]
         self._replies: list[Reply] = []
@@ -144,23 +139,18 @@ class WallCalls:
         self._replies.append(reply)
 
     def look(self) -> None:
-        """At some calls, drawn now, and at the last. Raises WrongOutputError at the first wrong
-        one."""
-        count = len(self._replies)
-        drawn = {self._choose(count) for _ in range(DRAWN)} | {count - 1} if count else set()
-        for number in sorted(drawn):
+        """Raises WrongOutputError at the first wrong one."""
+        if self._bench.contract.behaviour.random:
+            return  # what it draws cannot be held against one right answer
+        for number in range(len(self._replies)):
             self._look_at(number)
 
     def _look_at(self, number: int) -> None:
         reply, args = self._replies[number], self.args(number)
-        outputs = self._bench.formed(self._case, args, reply)
-        if isinstance(outputs, Finding) or self._bench.contract.behaviour.random:
-            return
-        finding = self._bench.compare(self._case, args, outputs)
+        finding = judged(self._bench, self._case, args, reply)
         if finding.failed:
             case = timed_case(self._case, self._shifts[: number + 1])
-            call = CallDigest(digest(args), digest(reply.outputs))
-            raise WrongOutputError(case, accused(finding), call)
+            raise WrongOutputError(case, finding, CallDigest(digest(args), digest(reply.outputs)))
 
 
 # --- on a device

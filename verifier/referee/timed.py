@@ -17,7 +17,7 @@ from verifier.contract import DomainKind
 from verifier.gate import Finding, not_applicable
 from verifier.records import CaseRecord
 from verifier.referee.bench import Bench
-from verifier.subject import Arg, CallOptions, Placement, Subject
+from verifier.subject import Arg, CallOptions, Placement, Reply, Subject
 
 SHIFTS: Final = "shifts"
 MAX_SHIFTS: Final = 64
@@ -55,9 +55,16 @@ def timed(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """After calls like those of a timing it is as right as in gate 1."""
     finding = not_applicable("no call")
     for args in _calls(bench, case):
-        reply = subject.call(args, STAGED)
-        outputs = bench.formed(case, args, reply)
-        finding = outputs if isinstance(outputs, Finding) else bench.compare(case, args, outputs)
+        finding = judged(bench, case, args, subject.call(args, STAGED))
+    return finding
+
+
+def judged(bench: Bench, case: CaseRecord, args: Sequence[Arg], reply: Reply) -> Finding:
+    """One timed call by the rule of gate 1; what does not return has no time either."""
+    if not reply.returned:
+        return not_applicable(f"it does not return when timed: {reply.detail}")
+    outputs = bench.results(case, args, reply)
+    finding = outputs if isinstance(outputs, Finding) else bench.compare(case, args, outputs)
     return accused(finding) if finding.failed else finding
 
 
