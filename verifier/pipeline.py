@@ -58,7 +58,7 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench, digest, load_reference
-from verifier.refusals import at_home, settled
+from verifier.referee.refusals import ASKED_INSTEAD, asked_instead, settled
 from verifier.source import SourceFacts
 from verifier.subject import (
     ORDINARY,
@@ -195,13 +195,14 @@ class GateRun:
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
-    asked_at_home: list[CaseRecord] = field(default_factory=list)
+    asked_instead: list[CaseRecord] = field(default_factory=list)
 
-    def is_new(self, home: CaseRecord) -> bool:
-        """Whether a case that was refused at its own sizes is yet to be asked at the usual ones."""
-        bare = replace(home, label="", seed=0)
-        new = bare not in self.asked_at_home
-        self.asked_at_home.append(bare)
+    def is_new(self, other: CaseRecord) -> bool:
+        """Whether a case, refused at its own sizes, is yet to be asked at these."""
+        params = {**other.params, ASKED_INSTEAD: None}
+        bare = replace(other, label="", seed=0, params=params)
+        new = bare not in self.asked_instead
+        self.asked_instead.append(bare)
         return new
 
     def note(self, status: GateStatus, reason: str) -> None:
@@ -400,9 +401,10 @@ class Verification:
         recorder = Recorder(self._candidate, self._check, config=config_of(case.seed))
         finding = settled(self._bench, case, self._judge(run.gate, case, recorder))
         run.add(case, finding, recorder)
-        home = at_home(self._bench, case, finding)
-        if home is not None and run.is_new(home):
-            self._judge_one(run, home, eager)
+        for other in asked_instead(self._bench, case, finding):
+            if run.is_new(other) and not run.settled:
+                self._check()
+                self._judge_one(run, other, eager)
 
     def _judge(self, gate: Gate, case: CaseRecord, subject: Subject) -> Finding:
         """The gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
