@@ -220,10 +220,9 @@ class Layout:
         if refused:
             return self._refusal(bench, case, refused)
         outputs = bench.results(case, args, reply)
-        wrong = outputs if isinstance(outputs, Finding) else _sparse_output(reply)
-        if wrong or isinstance(outputs, Finding):
-            return wrong or outputs
-        finding = bench.compare(case, args, outputs)
+        if isinstance(outputs, Finding):
+            return outputs
+        finding = _sparse_output(reply) or bench.compare(case, args, outputs)
         if finding.passed:
             return passed("agrees with golden")
         return replace(finding, detail=f"{case.label}: {finding.detail}")
