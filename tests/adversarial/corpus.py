@@ -274,6 +274,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Careless at sizes that only some gates try",
         (
             attack("drops_nan", 2),
+            attack("long_rows", 2),
             attack("overflows", 10),
             attack("half_carry", 6),
             attack("ignores_strides", 7),
@@ -380,6 +381,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Refuses whatever would show what is wrong with it",
         (
             attack("refuses_nan", 2),
+            attack("refuses_and_sulks", 2),
+            attack("refuses_unlisted", 2),
             attack("refuses_few_rows", 12),
         ),
         ("g12/unjudged_picky",),
