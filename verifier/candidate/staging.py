@@ -79,6 +79,7 @@ class Options:
     watch: bool = False
     profile: bool = False
     below: bool = False
+    programs: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -96,6 +97,7 @@ class Options:
             watch=bool(body["watch"]),
             profile=bool(body["profile"]),
             below=bool(body["below"]),
+            programs=bool(body["programs"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -118,6 +120,7 @@ class Evidence:
     ops: list[str] = field(default_factory=list)
     hidden: list[str] | None = None
     launches: list[str] = field(default_factory=list)
+    programs: list[tuple[str, str, str]] = field(default_factory=list)
     ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
     configs: int = 0
