@@ -339,18 +339,9 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "engine_specific",
         "One program for the interpreter and another for the compiler",
         (
-            attack(
-                "raises_in_compiler",
-                12,
-                where=Where.INTERPRETER,
-                escapes="a kernel that raises where it would be compiled is not asked again",
-            ),
-            attack(
-                "two_bodies",
-                12,
-                where=Where.INTERPRETER,
-                escapes="the compiler is not asked about the code that ran",
-            ),
+            attack("raises_in_compiler", 12, where=Where.INTERPRETER),
+            attack("two_bodies", 12, where=Where.INTERPRETER),
+            attack("other_text", 12, where=Where.INTERPRETER),
         ),
         ("g12/violator_python_inside", "g12/violator_global_number"),
     ),
