@@ -37,6 +37,7 @@ from verifier.gradients import BackwardGate, GradientBench, derive_bench, merged
 from verifier.health.context import context_demand
 from verifier.loose import run_loose
 from verifier.measure.latency import measure
+from verifier.measure.looks import WrongOutputError
 from verifier.minimise import smallest
 from verifier.recorder import Bar, Recorder
 from verifier.records import (
@@ -124,7 +125,8 @@ class OverdueError(Exception):
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE.
-    After ``total_s`` seconds what has not been judged is INCONCLUSIVE."""
+    After ``total_s`` seconds what has not been judged is INCONCLUSIVE. With ``fail_fast`` the first
+    failed case ends it all."""
 
     task: Task
     facts: SourceFacts
@@ -133,6 +135,7 @@ class Request:
     gates: frozenset[GateId] = frozenset(GateId)
     timed: bool = True
     total_s: float = TOTAL_S
+    fail_fast: bool = False
 
     @property
     def choice(self) -> Choice:
@@ -259,7 +262,7 @@ class Verification:
                 self._backward.retire()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
-            verdict = replace(verdict, measurements=self._measurements())
+            verdict = self._measured(verdict)
         self._emit_log()
         final = replace(verdict, duration_ms=self._elapsed() * 1e3)
         self._emit(EventKind.VERDICT, to_json(final))
@@ -344,6 +347,10 @@ class Verification:
             or gate.info.id not in self._request.gates
         ):
             return result
+        return self._overruled(gate, result, found)
+
+    def _overruled(self, gate: Gate, result: GateResult, found: Failure) -> GateResult:
+        """The result of a gate whose own cases did not show what another call did."""
         seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
         return replace(
             seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
@@ -367,7 +374,7 @@ class Verification:
         if reason is not None:
             return _not_applicable(gate, reason), ""
         run = self._judge_all(gate)
-        return self._result(run), self._stop_reason(run) if first else ""
+        return self._result(run), self._stop_reason(run)
 
     def _unloadable(self, problem: str) -> GateResult:
         """The kernel never got as far as a process: gate 1 says so."""
@@ -384,8 +391,13 @@ class Verification:
         )
 
     def _stop_reason(self, run: GateRun) -> str:
-        """A kernel that passed nothing in gate 1 because it cannot run is not tried further."""
-        if run.passed or not run.failures or not run.deaths:
+        """A kernel that passed nothing in gate 1 because it cannot run is not tried further; nor is
+        one that failed, if nobody wants to know more."""
+        if not run.failures:
+            return ""
+        if self._request.fail_fast:
+            return f"not tried: {run.gate.info.id.value} failed"
+        if run.gate.info.id is not GateId.AGREEMENT or run.passed or not run.deaths:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
@@ -399,7 +411,7 @@ class Verification:
             for case in gate.cases(self._bench):
                 self._check()
                 self._judge_one(run, case, eager)
-                if run.settled:
+                if run.settled or (run.failures and self._request.fail_fast):
                     break
         except OverdueError as error:
             run.note(GateStatus.INCONCLUSIVE, str(error))
@@ -518,6 +530,19 @@ class Verification:
         return self._bar.judge_afresh(gate, case, self._witness)
 
     # --- the end
+
+    def _measured(self, verdict: Verdict) -> Verdict:
+        """With latencies; or, when a timed output is wrong, with gate 12 failed."""
+        try:
+            return replace(verdict, measurements=self._measurements())
+        except WrongOutputError as error:
+            found = error.case, error.finding, (error.call,)
+        with self._lock.shared(self._cancelled):
+            results = tuple(
+                self._overruled(gate, result, found) if gate.info.id is GateId.HONEST else result
+                for gate, result in zip(GATES, verdict.gates, strict=True)
+            )
+        return replace(verdict, gates=results)
 
     def _measurements(self) -> tuple[Measurement, ...]:
         assert self._candidate is not None  # noqa: S101 - run() saw to it

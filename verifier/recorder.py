@@ -7,12 +7,12 @@ A kernel that behaves in the few calls that ask for one of these is caught in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, runtime_checkable
 
 from verifier.gate import Finding, Gate, passed
-from verifier.records import CallDigest, CaseRecord, GateId
+from verifier.records import CallDigest, CaseRecord, GateId, Language
 from verifier.referee.bench import Bench, digest
 from verifier.subject import ORDINARY, Arg, CallOptions, Reply, ReplyKind, Subject, config_of
 
@@ -35,19 +35,20 @@ class Watchful(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The gates that look at every call, and at what they look."""
+    """The gates that look at every call."""
 
     bench: Bench
-    gates: Sequence[Gate]
+    gates: Mapping[GateId, Watchful]
+
+    @classmethod
+    def of(cls, bench: Bench, gates: Sequence[Gate]) -> Watch:
+        watchful = {gate.info.id: gate for gate in gates if isinstance(gate, Watchful)}
+        return cls(bench, watchful)
 
     def breaches(self, args: Sequence[Arg], reply: Reply) -> dict[GateId, Finding]:
-        """What each of the watchful gates has against a call."""
-        found = {
-            gate.info.id: gate.in_passing(self.bench, args, reply)
-            for gate in self.gates
-            if isinstance(gate, Watchful)
-        }
-        return {gate: finding for gate, finding in found.items() if finding is not None}
+        """What each of them has against a call."""
+        found = ((id, gate.in_passing(self.bench, args, reply)) for id, gate in self.gates.items())
+        return {id: finding for id, finding in found if finding is not None}
 
 
 @dataclass(slots=True)
@@ -77,8 +78,9 @@ class Recorder:
         before = digest(args)
         if options.config is None:
             options = replace(options, config=self.config)
-        if self.watch is not None:
-            options = replace(options, trace=True)
+        if self.watch is not None and not options.bare:
+            numpy = self.watch.bench.language is Language.NUMPY  # nothing else bears witness there
+            options = replace(options, trace=True, below=options.below or numpy)
         reply = self.subject.call(args, options)
         self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
         self.kinds.append(reply.kind)
@@ -96,21 +98,21 @@ class Recorder:
 
 def _is_whole(options: CallOptions) -> bool:
     """Whether the kernel ran, and the referee holds all that it was given and gave."""
-    return not options.compile and options.vast is None
+    return not options.compile and not options.bare and options.vast is None
 
 
-@dataclass(frozen=True, slots=True)
 class Bar:
     """Where a kernel's cases are judged: by one gate, under the eyes of all."""
 
-    bench: Bench
-    gates: Sequence[Gate]
-    check: Callable[[], None] = lambda: None
+    def __init__(
+        self, bench: Bench, gates: Sequence[Gate], check: Callable[[], None] = lambda: None
+    ) -> None:
+        self.bench, self.gates, self.check = bench, gates, check
+        self._watch = Watch.of(bench, gates)
 
     def recorder(self, subject: Subject, case: CaseRecord) -> Recorder:
         """For the calls of one case."""
-        watch = Watch(self.bench, self.gates)
-        return Recorder(subject, self.check, config=config_of(case.seed), watch=watch)
+        return Recorder(subject, self.check, config=config_of(case.seed), watch=self._watch)
 
     def gate(self, name: GateId) -> Gate:
         """The gate of this name."""

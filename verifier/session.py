@@ -70,6 +70,7 @@ class Job:
     gates: tuple[GateId, ...] = tuple(GateId)
     timed: bool = True
     total_s: float = TOTAL_S
+    fail_fast: bool = False
 
 
 def parse_gates(names: Iterable[str] | None) -> tuple[GateId, ...]:
@@ -244,7 +245,8 @@ def make_request(job: Job, facts: SourceFacts) -> Request:
     gates = frozenset(job.gates)
     if not job.total_s > 0:
         raise UsageError(f"a time limit of {job.total_s:g} s leaves no time")
-    return Request(load_task(job.task), facts, job.entry, seed, gates, job.timed, job.total_s)
+    task = load_task(job.task)
+    return Request(task, facts, job.entry, seed, gates, job.timed, job.total_s, job.fail_fast)
 
 
 def job_from_json(document: Mapping[str, Any]) -> Job:

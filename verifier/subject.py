@@ -24,17 +24,40 @@ storage share it at the subject too."""
 
 
 # fmt: off
+PLUMBING: Final = frozenset(
+    {
+        "copy_", "_to_copy", "clone", "contiguous", "fill_", "zero_", "zeros", "zeros_like",
+        "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
+        "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
+        "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
+        "lift_fresh_copy", "_pin_memory", "resize_", "set_", "slice_backward", "select_backward"
+    }
+)
+# fmt: on
+"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
+
+# fmt: off
 BOOKKEEPING: Final = frozenset(
     {
         "sub", "diff", "max", "min", "amax", "cumsum", "sort", "argsort", "bincount",
         "unique_consecutive"
     }
 )
+CARRYING: Final = frozenset(
+    {
+        "copy_", "_to_copy", "clone", "fill_", "full", "full_like", "new_full", "scalar_tensor",
+        "cat", "stack", "constant_pad_nd", "repeat", "lift_fresh_copy"
+    }
+)
 # fmt: on
 """Torch operations with which wrappers prepare lengths and offsets, where the op takes integers;
-a watched call shows them like launches."""
+a watched call shows them like launches, and those that carry data about, too."""
 ON_INTEGERS: Final = " on integers"
 """Behind the name of such an operation in ``Reply.ops``, where no real number took part in it."""
+
+
+TO_HOST: Final = " to or from the host"
+"""Behind the name of an operation that moved real numbers between the host and the device."""
 
 
 class Poison(StrEnum):
@@ -81,11 +104,16 @@ class CallOptions:
     """Keep copies of what each launch was handed and of what it left (for small data)."""
     profile: bool = False
     """Write down what runs on the device (CUDA only)."""
+    below: bool = False
+    """Look below the dispatch mode too, on all threads, for operations that it did not see."""
     compile: bool = False
     """On a machine without GPU: compile each launch for one, and run none."""
     config: int | None = None
     """Which of the configurations that an autotuner has left after pruning it must take, counted
     from 0 and round again, or the next that this device can launch; None leaves it to the tuner."""
+    bare: bool = False
+    """Call it as the clock does, with nothing set around it: what it launches is counted and, with
+    ``below``, seen from below what torch computes; no more."""
     vast: Vast | None = None
     """Blow the arguments up on the device, and bring a few rows of the outputs back."""
     timeout_s: float | None = None
@@ -162,6 +190,8 @@ class Watched:
     """How often it is handed, or reaches, memory that belongs to no tensor."""
     places: tuple[int, ...] = ()
     """Where each memory begins, in this call's process."""
+    carries: bool = False
+    """No launch, but an operation of torch's that moves or casts (see CARRYING)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +221,13 @@ class Reply:
     ops: tuple[str, ...] = ()
     """Names of torch compute operations, such as 'aten::mm', with ``trace``, without views and
     allocations, and without those on data that certainly come from no argument. Bookkeeping says
-    so where it was done on integers alone (see ON_INTEGERS)."""
+    so where it was done on integers alone (see ON_INTEGERS), copies where they cross the bus (see
+    TO_HOST)."""
+    hidden: tuple[str, ...] | None = None
+    """Names of torch compute operations that were done where no dispatch mode sees them, with
+    ``below``; None where nobody looked, or could."""
+    met: tuple[str, ...] = ()
+    """Names of all torch operations that the dispatch mode saw, with ``below``."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
     kernels: tuple[DeviceKernel, ...] = ()

@@ -33,7 +33,7 @@ class Where(StrEnum):
 class Attack:
     """One hostile kernel. ``gates`` are those of which one at least must fail it; ``loose`` says
     whether the loose test accepts it (None: it may or may not); ``escapes`` is why no such gate
-    fails it as of today, '' when one does."""
+    fails it as of today, '' when one does; ``timed`` that it is honest until the clock runs."""
 
     name: str
     gates: tuple[GateId, ...]
@@ -42,6 +42,7 @@ class Attack:
     escapes: str = ""
     seen_in: tuple[GateId, ...] = ()
     """Further gates that are asked, in whose calls it shows."""
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,11 @@ def attack(
     loose: bool | None = True,
     escapes: str = "",
     seen_in: tuple[int, ...] = (),
+    timed: bool = False,
 ) -> Attack:
     """An attack that one of the gates of these numbers must fail."""
     gates, others = (tuple(GateId(f"G{n}") for n in those) for those in (numbers, seen_in))
-    return Attack(f"hostile_{name}", gates, where, loose, escapes, others)
+    return Attack(f"hostile_{name}", gates, where, loose, escapes, others, timed)
 
 
 CLASSES: Final[tuple[ThreatClass, ...]] = (
@@ -148,7 +150,12 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "hidden_dispatch",
         "A library works where no one looks for it",
-        (attack("thread", 12), attack("gradient", 12), attack("override", 12)),
+        (
+            attack("thread", 12),
+            attack("gradient", 12),
+            attack("override", 12),
+            attack("blinds_the_profiler", 12),
+        ),
         ("g12/violator_unseen_torch", "g12/violator_torch_inside"),
     ),
     ThreatClass(
@@ -163,13 +170,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "smuggled_bits",
         "The answer of a library passes in pieces that a launch has left before",
-        (
-            attack(
-                "bits",
-                12,
-                escapes="a pair of bits that one launch has left explains any number of bits later",
-            ),
-        ),
+        (attack("bits", 12), attack("picked", 12)),
         ("g12/hostile_byte_table", "g12/hostile_grid", "g12/hostile_great_ints"),
     ),
     ThreatClass(
@@ -177,11 +178,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "A launch is led to an answer that lies where nobody looks",
         (
             attack("frozen", 12),
-            attack(
-                "three_parts",
-                12,
-                escapes="an address in pieces leaves the gate open, which rejects nothing",
-            ),
+            attack("three_parts", 12),
         ),
         ("g12/hostile_address", "g12/hostile_halved_address", "g12/hostile_neighbour"),
     ),
@@ -227,22 +224,10 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "knows_when_watched",
         "Honest in the calls that are looked into, and in no other",
         (
-            attack(
-                "mode_stack",
-                12,
-                escapes="the options of a call lie open in the process of the kernel",
-            ),
-            attack(
-                "frames", 12, escapes="the options of a call lie open in the process of the kernel"
-            ),
-            attack(
-                "closure", 12, escapes="the options of a call lie open in the process of the kernel"
-            ),
-            attack(
-                "slow_launch",
-                12,
-                escapes="a watched launch takes as long as its memory takes to copy",
-            ),
+            attack("mode_stack", 12),
+            attack("frames", 12),
+            attack("closure", 12),
+            attack("slow_launch", 12),
             attack("probe_launch", 12),
         ),
         ("g12/unseen_silence", "g12/hostile_alike"),
@@ -303,7 +288,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
             attack("knows_the_probe", 4, 6),
             attack("round_inputs", 1, loose=False),
             attack("first_calls", 12),
-            attack("unlisted_sizes", 12, escapes="watched are calls at sizes that contracts name"),
+            attack("unlisted_sizes", 12),
         ),
         ("g12/hostile_alike", "g12/hostile_small_only"),
     ),
@@ -345,11 +330,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         (
             attack("says_cuda", 12, where=Where.DEVICE),
             attack("calls_cuda", 12),
-            attack(
-                "says_numpy",
-                12,
-                escapes="no launch is asked of what imports numpy, and its torch is unseen",
-            ),
+            attack("says_numpy", 12),
             attack("says_cuda_torch", 12),
         ),
     ),
@@ -380,7 +361,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "skips_when_timed",
         "Stops working after warm-up",
-        (attack("new_addresses", 12, escapes="outputs of timed calls are not compared"),),
+        (attack("new_addresses", 12, timed=True),),
         ("g12/violator_tires",),
     ),
     ThreatClass(
@@ -406,7 +387,10 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
     ThreatClass(
         "far_access",
         "Reads or writes beyond where anybody looks",
-        (attack("far_write", 9),),
+        (
+            attack("far_write", 9),
+            attack("resized", 9),
+        ),
         ("g09/violator", "g09/violator_reads_past_end"),
     ),
     ThreatClass(

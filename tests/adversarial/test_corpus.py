@@ -7,6 +7,7 @@ expected failure with its reason; it stops being one on the day that it is caugh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,10 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         yield opened
 
 
-def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
-    asked = gates or tuple(GateId)
-    return session.judge(Job(task_folder(kernel), kernel, seed=SEED, gates=asked, timed=False))
+def judge(session: Session, kernel: Path, *gates: GateId, timed: bool = False) -> Verdict:
+    """By all gates, or by these until one fails."""
+    job = Job(task_folder(kernel), kernel, seed=SEED, timed=timed)
+    return session.judge(replace(job, gates=gates, fail_fast=True) if gates else job)
 
 
 def skip_elsewhere(where: Where) -> None:
@@ -85,7 +87,7 @@ def test_a_hostile_kernel_is_caught_by_a_named_gate(
 ) -> None:
     skip_elsewhere(one.where)
     asked = (GateId.AGREEMENT, *one.gates, *one.seen_in)
-    verdict = judge(session, each.path(one), *asked)
+    verdict = judge(session, each.path(one), *asked, timed=one.timed)
     failed = {result.gate for result in verdict.gates if result.status is GateStatus.FAIL}
     assert failed & set(one.gates), [(r.gate, r.status, r.reason) for r in verdict.gates]
     assert verdict.outcome is Outcome.REJECTED

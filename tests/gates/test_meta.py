@@ -5,6 +5,7 @@ This is measured through the real pipeline and sandbox, not declared: every file
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ def kernels(gate: GateId, role: str) -> list[Path]:
 
 
 def judge(session: Session, kernel: Path, *gates: GateId) -> Verdict:
-    asked = gates or tuple(GateId)
-    return session.judge(Job(task_folder(kernel), kernel, seed=SEED, gates=asked, timed=False))
+    """By all gates, or by these until one fails."""
+    job = Job(task_folder(kernel), kernel, seed=SEED, timed=False)
+    return session.judge(replace(job, gates=gates, fail_fast=True) if gates else job)
 
 
 def all_kernels(role: str) -> list[tuple[GateId, Path]]:

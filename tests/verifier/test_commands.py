@@ -410,3 +410,17 @@ def test_serve_drops_a_cancelled_job(tmp_path: Path) -> None:
     job = {"id": "a", "task": str(TASK), "kernel": kernel, "seed": 1}
     answers = serve({"cancel": "a"}, job)
     assert answers[-1]["event"] == "cancelled"
+
+
+def test_the_first_failure_can_end_it_all(tmp_path: Path, command: Command) -> None:
+    kernel, out = (
+        write(tmp_path, "import torch\ndef run(x):\n    return x * 2\n"),
+        tmp_path / "v.json",
+    )
+    words = ("--kernel", kernel, "--device", "cpu", "--fail-fast", "--json", out)
+    assert command("verify", "--task", TASK, *words) == 1
+    verdict = from_json(Verdict, json.loads(out.read_text()))
+    assert (verdict.gates[0].status, verdict.gates[0].failed) == (GateStatus.FAIL, 1)
+    assert {(r.status, r.reason) for r in verdict.gates[1:11]} == {
+        (GateStatus.NOT_APPLICABLE, "not tried: G1 failed")
+    }

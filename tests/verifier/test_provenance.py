@@ -132,14 +132,80 @@ def test_great_integers_are_told_apart(old: int, new: int) -> None:
 def test_offsets_are_explained_by_the_sum_that_made_them_of_what_a_kernel_counted() -> None:
     def call(count: int, *between: Watched) -> Reply:
         counts = torch.tensor([count, 2])
-        return reply([launch(after=[counts]), *between, launch([counts.cumsum(0)])])
+        made = Watched((), (counts,), (), 0, places=(64,))
+        return reply([made, *between, placed(counts.cumsum(0), counts.cumsum(0), 96)])
 
     def summed(count: int) -> Watched:
         counts = torch.tensor([count, 2])
-        return launch([counts], [counts, counts.cumsum(0)])
+        return Watched((counts,), (counts, counts.cumsum(0)), (), 0, places=(64, 96))
 
     assert found(call(5), call(6)) is not None
     assert found(call(5, summed(5)), call(6, summed(6))) is None
+
+
+SMALL: Mapping[str, Callable[[float], torch.Tensor]] = {
+    "a boolean": lambda x: torch.tensor([x > 0, True]),
+    "bits": lambda x: torch.tensor([x > 0, x < 0]).to(torch.uint8),
+    "small integers": lambda x: torch.tensor([int(100 * x), 7]),
+    "round numbers": lambda x: torch.tensor([1.0 if x > 0 else 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("how", SMALL)
+def test_small_values_are_told_by_their_place_alone(how: str) -> None:
+    def call(value: float, place: int, *between: Watched) -> Reply:
+        small = SMALL[how](value)
+        first = placed(torch.zeros_like(small), small, 64)
+        return reply([first, *between, placed(small, small, place)])
+
+    def carried(value: float) -> Watched:
+        small = SMALL[how](value)
+        blank = torch.zeros_like(small)
+        return Watched((blank, small), (small, small), (), 0, places=(128, 64), carries=True)
+
+    assert found(call(OLD, 64), call(NEW, 64)) is None
+    assert found(call(OLD, 128), call(NEW, 128)) is not None
+    assert found(call(OLD, 128, carried(OLD)), call(NEW, 128, carried(NEW))) is None
+
+
+def test_what_a_copy_was_handed_without_a_reason_it_does_not_leave_with_one() -> None:
+    def call(value: float) -> Reply:
+        made = torch.tensor([value > 0])
+        copied = Watched((made,), (made, made), (), 0, places=(64, 128), carries=True)
+        return reply([copied, placed(made, made, 128)])
+
+    text = found(call(OLD), call(NEW))
+    assert text == "launch 1 is handed values that no launch computed"
+
+
+def test_a_choice_among_memory_that_launches_left_is_foreign() -> None:
+    zero, one = torch.zeros(4, dtype=torch.uint8), torch.ones(4, dtype=torch.uint8)
+    first = Watched((), (zero, one), (), 0, places=(64, 128))
+
+    def call(chosen: int) -> Reply:
+        given = (zero, one)[chosen]
+        return reply([first, placed(given, given, (64, 128)[chosen])])
+
+    assert found(call(0), call(0)) is None
+    assert found(call(0), call(1)) == "launch 2 is handed values that no launch computed"
+
+
+def test_what_came_unseen_is_no_more_often_there_than_it_was_left() -> None:
+    def call(value: float, times: int) -> Reply:
+        left = torch.tensor([value]).exp()
+        return reply([launch([data(value)], [left]), launch([left.repeat(times)])])
+
+    assert found(call(OLD, 1), call(NEW, 1)) is None
+    assert found(call(OLD, 40), call(NEW, 40)) is not None
+
+
+def test_small_numbers_that_a_launch_left_leave_the_comparison_open() -> None:
+    def call(value: float) -> Reply:
+        count = int(100 * value)
+        return reply([launch([data(value)], [torch.tensor([count])]), launch(numbers=[count])])
+
+    with pytest.raises(UncomparableError, match="small numbers"):
+        found(call(OLD), call(NEW))
 
 
 def test_what_never_changes_needs_no_explanation() -> None:

@@ -525,6 +525,8 @@ class Candidate:
             effects=_texts(answer.get("effects", [])),
             effects_before=_texts(answer.get("effects_before", [])),
             ops=_texts(answer.get("ops", [])),
+            hidden=None if answer.get("hidden") is None else _texts(answer["hidden"]),
+            met=_texts(answer.get("met", [])),
             launches=_texts(answer.get("launches", [])),
             kernels=_kernels(answer.get("kernels", [])),
             tuned=_texts(answer.get("tuned", [])),
@@ -558,6 +560,7 @@ class Candidate:
             numbers=_plain_numbers(launch["numbers"]),
             strays=int(launch["strays"]),
             places=_numbers(launch["places"]),
+            carries=launch["carries"] is True,
         )
 
     # -- birth and death -----------------------------------------------------------------------
@@ -711,6 +714,8 @@ def _call_body(
             "ablate": options.ablate,
             "trace": options.trace,
             "profile": options.profile,
+            "below": options.below,
+            "bare": options.bare,
             "load": options.load,
             "side_stream": options.side_stream,
             "recheck_previous": options.recheck_previous,

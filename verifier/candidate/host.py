@@ -20,6 +20,7 @@ import torch
 from verifier.candidate import effects
 from verifier.candidate.arena import map_bytes
 from verifier.candidate.backward import differentiated
+from verifier.candidate.beneath import functions_remember
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
 from verifier.candidate.gpu import wait_asleep
@@ -85,14 +86,16 @@ def warm(*, engine: Engine, threads: int) -> None:
         _rehearse()
     effects.rehearse()
     ops_remember()
+    functions_remember()
     triton_remember()
     _PATCHES.append(effects.Patches())
 
 
 def _rehearse() -> None:
     """One call and one launch, so that lazy imports happen before the fork."""
-    options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False)
-    with Stage(options) as stage:
+    options = Options(Poison.NAN, Poison.NAN, False, True, False, False, False, False, below=True)
+    stage = Stage(options)
+    with profiled(stage), stage:
         torch.empty(8).copy_(torch.arange(8.0)).add_(1)
         rehearse()
     stage.finish()
@@ -221,7 +224,8 @@ class Host:
         arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
         stage = Stage(options, self._inputs.ranges, interpreted=_LAUNCHES.interpreted)
         clock = _DeviceClock(self._device, options)
-        outputs, failure = self._run_kernel(arguments, stage, clock)
+        run = self._run_bare if options.bare else self._run_kernel
+        outputs, failure = run(arguments, stage, clock)
         late = effects.written_late(self._state, outputs)
         stage.returned(outputs)
         changes = ["outputs, by late threads"] * late + self._state_advance()
@@ -237,7 +241,7 @@ class Host:
         reply |= {"guards": evidence.touched, "far": evidence.far, "ops": evidence.ops}
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"refused": evidence.refused, "configs": evidence.configs}
-        reply |= {"kernels": evidence.ran}
+        reply |= {"kernels": evidence.ran, "hidden": evidence.hidden, "met": list(evidence.met)}
         reply |= {"effects_before": list(self._effects_before), "latency_s": clock.seconds()}
         reply |= {"effects": self._effects(changes)}
         return reply
@@ -275,7 +279,7 @@ class Host:
             arguments = vast.expand(arguments) if vast else arguments
             with (
                 _load_on(self._device, on=stage.options.load),
-                profiled(stage.evidence.ran, on=stage.options.profile),
+                profiled(stage),
                 clock,
                 stage,
             ):
@@ -291,6 +295,22 @@ class Host:
             return (), failure
         finally:
             _LAUNCHES.stage = None
+
+    def _run_bare(
+        self, arguments: Sequence[Any], stage: Stage, clock: _DeviceClock
+    ) -> tuple[tuple[torch.Tensor, ...], Body | None]:
+        """As the clock calls it, but for torch's profiler, which is looking on from below."""
+        _LAUNCHES.unstaged(stage.options.config)
+        try:
+            with profiled(stage):
+                outputs = self._called(arguments)
+            clock.synchronize()
+            stage.evidence.launches = list(_LAUNCHES.names)
+            return outputs, None
+        except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
+            return (), _failure(error, loading=False)
+        finally:
+            _LAUNCHES.unstaged(None)
 
     def _describe(self, outputs: tuple[torch.Tensor, ...], body: Body, options: Options) -> Body:
         """Copy the outputs out and say what they are."""
@@ -334,6 +354,7 @@ class Host:
                 "places": launch.places,
                 "numbers": launch.numbers,
                 "strays": launch.strays,
+                "carries": launch.carries,
             }
 
         final = told(witness.final) if witness.final else None

@@ -26,7 +26,7 @@ from verifier.candidate.errors import UnsupportedError
 
 Accessed = Callable[..., None]
 """Told the addresses that a kernel reads or writes, its mask, which of the two it does, and how
-many bytes each of them has."""
+many bytes it reaches at each."""
 
 
 def adapt(accessed: Accessed) -> None:

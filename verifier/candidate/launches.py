@@ -6,6 +6,7 @@ The wrappers write down what was launched, and leave launches out when a call is
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,9 @@ class Launches:
     def __init__(self) -> None:
         self.stage: Stage | None = None
         self.interpreted = False
+        self.names: deque[str] = deque(maxlen=MAX_NAMES)
+        """Of what was launched last without a stage."""
+        self._config: int | None = None
 
     def install(self, engine: Engine) -> None:
         """Wrap the launch path for good."""
@@ -36,6 +40,11 @@ class Launches:
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
         Autotuner.run = self._wrap_tuner(Autotuner.run)
+
+    def unstaged(self, config: int | None) -> None:
+        """What comes is called without a stage; autotuners take this configuration."""
+        self.names.clear()
+        self._config = config
 
     def _adapt(self, engine: Engine) -> None:
         """Triton itself, where it runs nothing on a GPU."""
@@ -61,9 +70,10 @@ class Launches:
         @functools.wraps(run)
         def launch(function: Any, *args: Any, **kwargs: Any) -> Any:
             stage = self.stage
-            if stage is None or kwargs.get("warmup"):
-                return run(function, *args, **kwargs)
             name = str(getattr(function, "__name__", function))
+            if stage is None or kwargs.get("warmup"):
+                self.names.append(name)
+                return run(function, *args, **kwargs)
             if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
                 stage.evidence.launches.append(name)
             if stage.options.ablate:
@@ -90,6 +100,7 @@ class Launches:
         """A launch that is none of Triton's, under the same eyes."""
         stage = self.stage
         if stage is None:
+            self.names.append(name)
             return run()
         if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
             stage.evidence.launches.append(name)
@@ -106,7 +117,10 @@ class Launches:
         def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             stage = self.stage
             if stage is None:
-                return run(tuner, *args, **kwargs)
+                if self._config is None:
+                    return run(tuner, *args, **kwargs)
+                left = _in_turn(tuner, args, kwargs, self._config)
+                return _first_possible(run, tuner, left, args, kwargs)
             if stage.options.config is None:
                 result = run(tuner, *args, **kwargs)
             else:

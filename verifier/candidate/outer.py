@@ -218,6 +218,7 @@ def environment(limits: Limits, gpu: Gpu | None, engine: Engine) -> dict[str, st
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": str(limits.threads),
         "MALLOC_ARENA_MAX": "2",
+        "KINETO_LOG_LEVEL": "6",  # torch's profiler would write into the kernel's log
     }
     base |= gpu.environment if gpu else {}
     return base | ({"TRITON_INTERPRET": "1"} if engine is Engine.INTERPRETER else {})

@@ -20,12 +20,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from verifier.candidate.backward import is_accumulation
+from verifier.candidate.beneath import QUIET, Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
-from verifier.subject import BOOKKEEPING, ON_INTEGERS, Poison
+from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, TO_HOST, Poison
 from verifier.vast import Vast
 
 GUARD_BYTES: Final = 256
@@ -37,6 +38,7 @@ MAX_NAMES: Final = 10_000
 MAX_SUMS: Final = 4
 """So many sums of gradients may autograd make in one call: more are a sum over rows in disguise."""
 _HELD_BYTES: Final = 256 << 20
+_SLOW_NBYTES: Final = 1 << 18
 
 _aten: Final = torch.ops.aten
 _ALLOCATE: Final = frozenset(
@@ -65,16 +67,6 @@ _FILL: Final = frozenset(
     }
 )
 """Fresh memory with contents: kernels write their results into such buffers, too."""
-_QUIET: Final = frozenset(
-    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like "  # noqa: SIM905 - text
-    "aten::new_empty "
-    "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
-    "aten::ones_like aten::new_ones aten::full aten::full_like aten::new_full aten::scalar_tensor "
-    "aten::detach aten::alias aten::lift_fresh aten::_unsafe_view aten::_reshape_alias "
-    "aten::set_ aten::resize_ aten::is_same_size aten::is_pinned aten::_local_scalar_dense "
-    "aten::sym_size aten::sym_stride aten::sym_numel aten::sym_storage_offset aten::record_stream "
-    "prim::device prim::layout aten::stride aten::size".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +83,8 @@ class Options:
     fresh: bool
     watch: bool = False
     profile: bool = False
+    below: bool = False
+    bare: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -107,6 +101,8 @@ class Options:
             fresh=bool(body["fresh"]),
             watch=bool(body["watch"]),
             profile=bool(body["profile"]),
+            below=bool(body["below"]),
+            bare=bool(body["bare"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -118,15 +114,14 @@ class _Allocation:
     buffer: torch.Tensor
     nbytes: int
     dtype: torch.dtype
-    resized: bool = False
+    resized_to: int = 0
+    """Where it ends in its buffer since it was resized; then the canaries are data."""
 
     @property
     def own(self) -> Range:
-        """Its memory, without canaries; all of it once it was resized."""
+        """Its memory, without canaries."""
         start = self.buffer.data_ptr()
-        if self.resized:
-            return start, start + self.buffer.untyped_storage().nbytes()
-        return start + _LEAD_BYTES, start + _LEAD_BYTES + self.nbytes
+        return start + _LEAD_BYTES, start + max(_LEAD_BYTES + self.nbytes, self.resized_to)
 
 
 @dataclass(slots=True)
@@ -135,6 +130,8 @@ class Evidence:
 
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
+    hidden: list[str] | None = None
+    met: dict[str, None] = field(default_factory=dict)
     launches: list[str] = field(default_factory=list)
     ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
@@ -162,6 +159,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._count = 0
         self._paused = 0
         self._noting = options.trace
+        self.mark = Mark() if options.below else None
         self._sums = 0
         self._anywhere: Anywhere | None = None
         self._bounds: Bounds | None = None
@@ -187,7 +185,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Around one launch: with ``watch``, what it is handed and what it leaves is written down,
         at the last moment, when the wrapper has even computed its grid."""
         given = {name: value for name, value in kwargs.items() if name != "grid"}
-        witness, grid, came_to = self.evidence.witness, kwargs.get("grid"), list[int]()
+        witness, grid, came_to = self._witness(args), kwargs.get("grid"), list[int]()
         memory: list[torch.Tensor] | None = None
 
         def last_moment(meta: Any) -> Any:
@@ -196,7 +194,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self.awake():
                 sizes = grid(meta) if callable(grid) else grid
                 came_to[:] = _sizes(sizes)
-            if self.options.watch:
+            if witness is not None:
                 self._anywhere = None
                 witness.full |= _hooked()
                 with self.paused(noting=False):
@@ -207,8 +205,18 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         try:
             yield
         finally:
-            with self.paused(noting=False):
-                witness.leave(memory, came_to)
+            if witness is not None:
+                with self.paused(noting=False):
+                    witness.leave(memory, came_to)
+
+    def _witness(self, args: tuple[Any, ...]) -> Witness | None:
+        """Who looks at a launch. Where looking takes long, and costs little beside the launch, one
+        whom nobody asks looks at all others: no kernel shall know a watched call by its clock."""
+        if self.options.watch:
+            return self.evidence.witness
+        nbytes = sum(arg.untyped_storage().nbytes() for arg in args if type(arg) is torch.Tensor)
+        slow = self.evidence.witness.exact and nbytes > _SLOW_NBYTES
+        return Witness(exact=True) if slow else None
 
     @contextmanager
     def bounded(
@@ -288,14 +296,28 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if self.mark is None or types:
+            return self._dispatched(func, types, args, kwargs or {})
+        self.evidence.met[func._schema.name] = None
+        with self.mark.around(func):
+            return self._dispatched(func, types, args, kwargs or {})
+
+    def _dispatched(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         if _is_kernels_own(func):
-            return self._inside(func, args, kwargs or {})
-        free = self._is_free(func, args, kwargs or {})
-        result = self._bookkept(func, args, kwargs or {})
+            return self._inside(func, args, kwargs)
+        free = not types and self._is_free(func, args, kwargs)
+        given = self._arrived(func, (args, kwargs))
+        result = func(*args, **kwargs)
         if self._noting and not free:
             self._note(func, (args, kwargs, result))
         if not self._paused:
-            result = self._guarded(func, args, kwargs or {}, result)
+            result = self._guarded(func, args, kwargs, result)
+        if given is not None:
+            made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            with self.paused(noting=False):
+                self.evidence.witness.leave([*given, *made])
         if free:
             _FREE.made(result)
         return result
@@ -322,21 +344,18 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note_resized(tensor)
         return result
 
-    def _bookkept(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Do it; sums and orders of integers, which wrappers may make, are watched like launches,
-        so that what goes into them must be explained too."""
-        name = func._schema.name.removeprefix("aten::")
-        watched = self.options.watch and (name in BOOKKEEPING or is_accumulation(func))
-        if self._paused or not watched:
-            return func(*args, **kwargs)
+    def _arrived(self, func: Any, given: Any) -> list[torch.Tensor] | None:
+        """Sums and orders of integers, which wrappers may make, are watched like launches, so that
+        what goes into them must be explained too; what carries data about, so that it is known
+        where they lie."""
+        if self._paused or not self.options.watch:
+            return None
+        name, witness = func._schema.name.removeprefix("aten::"), self.evidence.witness
         self._anywhere = None
         with self.paused(noting=False):
-            given = self.evidence.witness.arrive(name, (args, kwargs), self._find)
-        result = func(*args, **kwargs)
-        made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        with self.paused(noting=False):
-            self.evidence.witness.leave(None if given is None else [*given, *made])
-        return result
+            if name in BOOKKEEPING or is_accumulation(func):
+                return witness.arrive(name, given, self._find)
+            return witness.carry(name, given, self._find) if name in CARRYING else None
 
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an op that the kernel itself has registered with this stage still set: what it calls
@@ -349,14 +368,15 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _note(self, func: Any, values: Any) -> None:
         name = func._schema.name
-        if name in _QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
+        if name in QUIET or _is_view(func) or len(self.evidence.ops) >= MAX_NAMES:
             return
         if is_accumulation(func):
             self._sums += 1
             if self._sums <= MAX_SUMS:
                 return
         bookkeeping = name.removeprefix("aten::") in BOOKKEEPING and _on_integers(values)
-        self.evidence.ops.append(name + ON_INTEGERS if bookkeeping else name)
+        suffix = ON_INTEGERS if bookkeeping else TO_HOST if _is_to_host(values) else ""
+        self.evidence.ops.append(name + suffix)
 
     def _carve(self, plain: torch.Tensor, *, keep: bool = False) -> torch.Tensor:
         """The same tensor between canaries; poisoned, or with the contents that it had."""
@@ -395,7 +415,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for allocation in self._held:
             moved = allocation.buffer.untyped_storage().data_ptr()
             if moved == base and end > _LEAD_BYTES + allocation.nbytes:
-                allocation.resized = True
+                allocation.resized_to = max(allocation.resized_to, end)
                 _keep(allocation)
 
     def finish(self) -> Evidence:
@@ -407,7 +427,7 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _check(self, allocation: _Allocation) -> None:
         self._held_bytes -= allocation.nbytes
         buffer = allocation.buffer
-        if allocation.resized:
+        if allocation.resized_to:
             return  # which is the kernel's right (out= does it): the canaries are data now
         sides = ("before its start", "after its end")
         for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
@@ -421,9 +441,9 @@ _KNOWN_OPS: Final[set[str]] = set()
 _FREE: Final = Free()
 """For all calls of the process: what they keep may be met again."""
 
-_KEPT: Final[OrderedDict[int, tuple[Any, Range]]] = OrderedDict()
-"""Weak references to the latest allocations, of whatever call, with their own memory, by where
-their buffers begin."""
+_KEPT: Final[OrderedDict[int, tuple[Any, Range, int]]] = OrderedDict()
+"""Weak references to the latest allocations, of whatever call, with their own memory and the bytes
+of their buffers, by where those begin."""
 _MAX_KEPT: Final = 4096
 
 
@@ -440,26 +460,26 @@ def _is_kernels_own(func: Any) -> bool:
 def _keep(allocation: _Allocation) -> None:
     buffer = allocation.buffer
     weak: Any = StorageWeakRef(buffer.untyped_storage())  # type: ignore[no-untyped-call]
-    _KEPT[buffer.data_ptr()] = weak, allocation.own
+    _KEPT[buffer.data_ptr()] = weak, allocation.own, buffer.untyped_storage().nbytes()
     _KEPT.move_to_end(buffer.data_ptr())
     if len(_KEPT) > _MAX_KEPT:
         _KEPT.popitem(last=False)
 
 
 def _kept() -> Iterator[Range]:
-    return (own for weak, own in _KEPT.values() if not weak.expired())
+    return (own for weak, own, _ in _KEPT.values() if not weak.expired())
 
 
 def _buffers() -> Iterator[Range]:
     """Allocations with the slack around them."""
-    for start, (weak, own) in _KEPT.items():
-        if own[0] != start and not weak.expired():
-            yield start, own[1] + _LEAD_BYTES
+    for start, (weak, _, nbytes) in _KEPT.items():
+        if not weak.expired():
+            yield start, start + nbytes
 
 
 def _own(storage: Range) -> Range:
     """The part of a storage that is its tensor's own."""
-    weak, own = _KEPT.get(storage[0], (None, storage))
+    weak, own, _ = _KEPT.get(storage[0], (None, storage, 0))
     return storage if weak is None or weak.expired() else own
 
 
@@ -509,6 +529,20 @@ def _on_integers(values: Any) -> bool:
     """Whether no tensor among an operation's operands and results holds anything else."""
     tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
     return not any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors)
+
+
+_FEW: Final = 16
+"""So many real numbers a wrapper may read, to choose a launch by them."""
+
+
+def _is_to_host(values: Any) -> bool:
+    """Whether an operation moves real numbers between the device and where the host may compute."""
+    tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    kinds = {tensor.device.type for tensor in tensors}
+    return kinds == {"cpu", "cuda"} and any(
+        tensor.device.type == "cpu" and tensor.is_floating_point() and tensor.numel() > _FEW
+        for tensor in tensors
+    )
 
 
 def _is_view(func: Any) -> bool:

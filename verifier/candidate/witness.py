@@ -30,6 +30,7 @@ MAX_LAUNCHES: Final = 2048
 MAX_NBYTES: Final = 128 << 20
 MAX_TENSORS: Final = 64
 MAX_NUMBERS: Final = 4096
+MAX_CARRIES: Final = 512
 _MAX_DEPTH: Final = 8
 LOWEST_ADDRESS: Final = 1 << 32
 """Smaller numbers are taken for numbers."""
@@ -66,6 +67,8 @@ class Launch:
     numbers: tuple[Number, ...] = ()
     strays: int = 0
     """How often it is handed, or reaches, memory that is no tensor's."""
+    carries: bool = False
+    """No launch, but an operation of torch's that moves or casts."""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,21 @@ class Witness:
     full: bool = False
     _nbytes: int = 0
     _contents: dict[tuple[bytes, torch.dtype], torch.Tensor] = field(default_factory=dict)
-    _open: tuple[Reachable, Find] | None = None
+    _open: tuple[list[torch.Tensor], Find] | None = None
+    _reachable: Reachable | None = None
+    _carries: int = 0
+
+    def carry(self, what: str, arguments: Any, find: Find) -> list[torch.Tensor] | None:
+        """Like ``arrive``, of an operation that only moves or casts: what it is handed accuses
+        nobody, and where it cannot be seen through, nothing is known of what it leaves."""
+        was_full, self._carries = self.full, self._carries + 1
+        if self._carries > MAX_CARRIES:
+            return None
+        memory = self.arrive(what, arguments, find)
+        self.full = was_full
+        if memory is not None:
+            self.launches[-1].carries, self.launches[-1].strays = True, 0
+        return memory
 
     def arrive(self, what: str, arguments: Any, find: Find) -> list[torch.Tensor] | None:
         """A launch is about to happen; the memory that it can reach, for ``leave``."""
@@ -103,7 +120,8 @@ class Witness:
             return None
         strays = 0 if self.exact else _strays(unknown)
         self.launches.append(Launch(before, _places(memory), numbers=known, strays=strays))
-        self._open = Reachable.of(memory), find
+        self._open = memory, find
+        self._reachable = Reachable.of(memory)
         return memory
 
     def returned(self, outputs: Sequence[torch.Tensor], find: Find) -> None:
@@ -114,15 +132,30 @@ class Witness:
 
     def accessed(self, addresses: Any, mask: Any) -> None:
         """The launch in progress reads or writes there, where the mask lets it."""
-        if self._open is None:
+        if self._open is None or self._reachable is None:
             return
-        reachable, find = self._open
         where, places = np.broadcast_arrays(mask, addresses)
-        for address in reachable.outside(places[where.astype(bool)]):
-            if find(address) is None:
-                self.launches[-1].strays += 1
-            else:  # a tensor's, which it was led to in some disguise
-                self.full = True
+        outside = self._reachable.outside(places[where.astype(bool)])
+        while outside and self._open is not None:
+            self._led(outside[0], *self._open)
+            outside = self._reachable.outside(np.array(outside[1:], dtype=np.uint64))
+
+    def _led(self, address: int, memory: list[torch.Tensor], find: Find) -> None:
+        """To memory that it was not seen to be handed: if that is a tensor's, it is followed from
+        now on, and holds what it held before the launch, which has not been there yet."""
+        own = find(address)
+        if own is None:
+            self.launches[-1].strays += 1
+            return
+        led = _bytes_at(own, memory)
+        before = self._copies([led], find) if len(memory) < MAX_TENSORS else None
+        if before is None:
+            self.full, self._open = True, None
+            return
+        memory.append(led)
+        last = self.launches[-1]
+        last.before, last.places = (*last.before, *before), _places(memory)
+        self._reachable = Reachable.of(memory)
 
     def leave(self, memory: Sequence[torch.Tensor] | None, grid: Sequence[int] = ()) -> None:
         """The launch whose memory this is has ended."""
@@ -132,7 +165,7 @@ class Witness:
         last = self.launches[-1]
         after = self._copies(memory, find)
         if after is None:
-            self.full = True
+            self.full |= not last.carries
             return
         last.after, last.places = after, _places(memory)
         last.numbers = (*last.numbers, *grid)

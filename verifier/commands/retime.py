@@ -23,6 +23,7 @@ from verifier.commands.exit_codes import ExitCode
 from verifier.commands.verify import add_device_arguments
 from verifier.contract import Workload
 from verifier.measure.latency import Stage, workloads
+from verifier.measure.looks import WrongOutputError
 from verifier.pipeline import build_bench
 from verifier.records import DeviceMode, Measurement, to_json
 from verifier.session import Job, Session, UsageError, job_from_json, make_request, read_kernel
@@ -111,7 +112,7 @@ def time_once(session: Session, line: Line) -> list[Measurement]:
     try:
         for workload in wanted:
             rows += Stage(bench, workload, baselines=()).measure(TimedCandidate(candidate))
-    except TimingError as error:
+    except (TimingError, WrongOutputError) as error:
         sys.stderr.write(f"{line.job.kernel.stem}: {error}\n")
     finally:
         candidate.close()

@@ -47,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds for all gates together; what is left then stays open (default: %(default)g)",
     )
     parser.add_argument("--no-timing", action="store_true", help="do not time an accepted kernel")
+    parser.add_argument(
+        "--fail-fast", action="store_true", help="stop at the first failed case of any gate"
+    )
     add_device_arguments(parser)
 
 
@@ -59,7 +62,14 @@ def run(args: argparse.Namespace) -> ExitCode:
     """Judge, print, and return the exit code."""
     gates = parse_gates(args.gates.split(",") if args.gates else None)
     job = Job(
-        args.task, args.kernel, args.entry, args.seed, gates, not args.no_timing, args.time_limit
+        args.task,
+        args.kernel,
+        args.entry,
+        args.seed,
+        gates,
+        timed=not args.no_timing,
+        total_s=args.time_limit,
+        fail_fast=args.fail_fast,
     )
     to_stdout = args.json is not None and str(args.json) == "-"
     with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:

@@ -29,11 +29,14 @@ from verifier.referee.compare import (
     worst,
 )
 from verifier.referee.generator import Stream, derive_seed
+from verifier.referee.paths import other_paths
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
+from verifier.referee.timed import timed
 from verifier.referee.trace import Origin, Trace
 from verifier.subject import (
     BOOKKEEPING,
     ON_INTEGERS,
+    PLUMBING,
     Arg,
     CallOptions,
     Placement,
@@ -41,25 +44,14 @@ from verifier.subject import (
     Reply,
     ReplyKind,
     Subject,
+    Watched,
 )
-
-# fmt: off
-PLUMBING: Final = frozenset(
-    {
-        "copy_", "_to_copy", "clone", "contiguous", "fill_", "zero_", "zeros", "zeros_like",
-        "ones", "ones_like", "full", "full_like", "empty", "empty_like", "empty_strided",
-        "new_empty", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange", "cat",
-        "stack", "constant_pad_nd", "repeat", "item", "_local_scalar_dense", "is_nonzero",
-        "lift_fresh_copy", "_pin_memory", "resize_", "set_", "slice_backward", "select_backward"
-    }
-)
-# fmt: on
-"""Torch operations that carry data about and compute nothing: honest wrappers need them."""
 
 CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
 CHANGES: Final = ("one element", "the first element", "the last element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
+STAGED: Final = CallOptions(trace=True, below=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
 WATCHES: Final = 2
 MAX_CALLS_BEFORE: Final = 16
@@ -91,6 +83,17 @@ def _foreign(bench: Bench, reply: Reply) -> list[str]:
     return [name for name in names if name not in allowed]
 
 
+def _by_torch(bench: Bench, reply: Reply) -> Finding | None:
+    """What torch computes for the kernel, in sight or out of it."""
+    foreign = _foreign(bench, reply)
+    if foreign:
+        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    hidden = [name.removeprefix("aten::") for name in reply.hidden or ()]
+    if hidden:
+        return failed(f"torch computes where it cannot be seen: {', '.join(hidden[:5])}")
+    return None
+
+
 def _is_empty(values: Iterable[Arg]) -> bool:
     return any(isinstance(value, torch.Tensor) and not value.numel() for value in values)
 
@@ -110,14 +113,14 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """It launches a kernel of its own, and torch computes nothing for it."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    options = replace(TRACED, profile=_to_be_profiled(bench, case))
+    options = replace(TRACED, profile=_to_be_profiled(bench, case), below=True)
     got = _get(bench, case, bench.args(case), subject, options)
     if isinstance(got, Finding):
         return got
     reply, _ = got
-    foreign = _foreign(bench, reply)
-    if foreign:
-        return failed(f"torch computes for it: {', '.join(foreign[:5])}")
+    computed = _by_torch(bench, reply)
+    if computed:
+        return computed
     trace = Trace(reply.kernels, frozenset(reply.launches))
     others = trace.of(Origin.LIBRARY, Origin.COMPILED)
     if others:
@@ -140,6 +143,8 @@ def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
     """What it means, by where it runs: no language excuses it but numpy on the CPU, where there is
     nothing else to launch, and CUDA sources where no profiler works."""
     if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.NUMPY:
+        if reply.hidden is None:
+            return inconclusive("whether torch computes for numpy cannot be seen here")
         return not_applicable("numpy works on the CPU, where no launch can be seen")
     unseen = bench.mode is DeviceMode.CUDA and bench.language is Language.CUDA
     if unseen and not reply.kernels:
@@ -147,6 +152,32 @@ def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
             "launches of CUDA sources are seen by the device's profiler alone, and it saw nothing"
         )
     return failed("it launches no kernel")
+
+
+def unwatched(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """It does the same where nothing tells it that somebody looks: launches as it does under the
+    stage, lets torch compute nothing there, and is right."""
+    if bench.contract.behaviour.library_calls:
+        return not_applicable(PERMITTED)
+    args = bench.args(case)
+    bare = CallOptions(bare=True, below=True)
+    calls = [_get(bench, case, args, subject, how) for how in (STAGED, bare, STAGED)]
+    for call in calls:
+        if isinstance(call, Finding):
+            return call
+    (first, _), (alone, outputs), (again, _) = (c for c in calls if not isinstance(c, Finding))
+    if alone.hidden is None:
+        return not_applicable("torch's profiler does not work here")
+    more = set(alone.hidden) - {*first.met, *again.met}
+    if more:
+        names = ", ".join(sorted(name.removeprefix("aten::") for name in more)[:5])
+        return failed(f"where nobody seems to look, torch computes for it: {names}")
+    if Counter(alone.launches) not in (Counter(first.launches), Counter(again.launches)):
+        return failed("where nobody seems to look, it launches otherwise")
+    wrong = _plainly_wrong(bench, case, args, outputs)
+    if wrong and not bench.contract.behaviour.random:
+        return replace(wrong, detail=f"where nobody seems to look: {wrong.detail}")
+    return passed()
 
 
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
@@ -251,9 +282,13 @@ def _alone(bench: Bench, followed: Sequence[Followed], replies: Sequence[Reply])
     """What one journey tells by itself."""
     if any(launch.strays for reply in replies for launch in reply.watched):
         return failed("a launch is handed, or reaches, memory that is no tensor's")
-    if replies and replies[0].returned and not (replies[0].watched or replies[0].watch_full):
+    if replies and replies[0].returned and not (_launches(replies[0]) or replies[0].watch_full):
         return not_applicable("no launch that could be watched was seen")
     return _wrong_when_watched(bench, followed, replies)
+
+
+def _launches(reply: Reply) -> list[Watched]:
+    return [launch for launch in reply.watched if not launch.carries]
 
 
 def _wrong_when_watched(
@@ -616,7 +651,7 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
     check.__name__: check
-    for check in (work, compiles, ablation, provenance, memory, repeats, stream)
+    for check in (work, unwatched, compiles, ablation, provenance, memory, repeats, stream, timed)
 }
 
 
@@ -647,6 +682,7 @@ class Honest:
             for dtypes in bench.contract.dtype_assignments():
                 label = "-".join(("compiles", *dtypes.values()))
                 yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="compiles")
+        yield bench.case(GateId.HONEST, "unwatched", dims=few, check="unwatched")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
             yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")
@@ -668,15 +704,19 @@ class Honest:
             if dims != few and bench.elements(dims) <= bench.budget
         ]
         others = list(bench.contract.dtype_assignments())[1:]
-        return [(dims, usual) for dims in affordable] + [(few, dtypes) for dtypes in others]
+        drawn = other_paths(bench, GateId.HONEST)[:1]
+        return (
+            [(dims, usual) for dims in affordable]
+            + [(few, dtypes) for dtypes in others]
+            + [(path.dims, usual) for path in drawn]
+        )
 
     def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
         """In whatever call that has something to compute: torch computes nothing for it."""
         wrong = _misbehaved(reply)
         if wrong or bench.contract.behaviour.library_calls or _is_empty((*args, *reply.outputs)):
             return wrong
-        foreign = _foreign(bench, reply)
-        return failed(f"torch computes for it: {', '.join(foreign[:5])}") if foreign else None
+        return _by_torch(bench, reply)
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return CHECKS[case.params["check"]](bench, case, subject)

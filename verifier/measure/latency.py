@@ -19,24 +19,32 @@ import torch
 from verifier.candidate.client import Candidate
 from verifier.candidate.stopwatch import Setup
 from verifier.candidate.timed import TimedCandidate, TimingError
-from verifier.contract import DomainKind, Workload
+from verifier.contract import Workload
 from verifier.measure import roofline, subjects, traffic
 from verifier.measure.decide import slots_of
 from verifier.measure.device_state import read_state
-from verifier.measure.looks import Looks
+from verifier.measure.looks import Looks, WrongOutputError
 from verifier.measure.roofline import Floor
 from verifier.measure.statistics import grouped_interval, median_interval
 from verifier.measure.subjects import COMPILE, EAGER, KERNEL, Local, Timed
 from verifier.measure.timings import Sizes, Timing, Timings, Watch
-from verifier.records import CaseRecord, Clock, DeviceMode, DeviceState, Measurement
-from verifier.referee.bench import Bench
+from verifier.records import (
+    CallDigest,
+    CaseRecord,
+    Clock,
+    DeviceMode,
+    DeviceState,
+    Measurement,
+)
+from verifier.referee.bench import Bench, digest
 from verifier.referee.eager import as_tuple, copy_with_layout
-from verifier.referee.generator import derive_seed
 from verifier.referee.inputs import torch_dtype
-from verifier.subject import Arg, CallOptions, Placement, Subject
+from verifier.referee.timed import STAGED, fixed_places, judged, timed_case, turned_args
+from verifier.subject import Arg, Reply, Subject
 
 CALLS: Final = 7
 WARM_UP: Final = 3
+SHIFT_BITS: Final = 46
 INTERPRETER_NOTE: Final = "wall time in the interpreter; says nothing about a device"
 
 
@@ -49,7 +57,10 @@ def workloads(bench: Bench) -> tuple[Workload, ...]:
 
 
 def measure(bench: Bench, kernel: Subject) -> tuple[Measurement, ...]:
-    """Time the kernel and its baselines on each workload. Call it for accepted kernels only."""
+    """Time the kernel and its baselines on each workload. Call it for accepted kernels only.
+
+    Raises WrongOutputError when a timed call of the kernel's has a wrong output.
+    """
     rows: list[Measurement] = []
     for workload in workloads(bench):
         if bench.mode is DeviceMode.CUDA and isinstance(kernel, Candidate):
@@ -87,17 +98,59 @@ def _wall_rows(bench: Bench, workload: Workload, kernel: Subject) -> list[Measur
 def _samples(
     bench: Bench, workload: Workload, taking_turns: Sequence[Subject]
 ) -> list[list[float]]:
-    """Wall times in ms per subject, call by call; fresh inputs at fresh addresses in every call."""
+    """Wall times in ms per subject, call by call; fresh inputs at fresh addresses in every call.
+    Raises WrongOutputError."""
     samples: list[list[float]] = [[] for _ in taking_turns]
     dtypes = {**bench.contract.usual_dtypes(), **workload.dtypes}
+    calls = WallCalls(bench, CaseRecord("time", workload.dims, dtypes, "normal", secret_seed()))
     for number in range(WARM_UP + CALLS):
-        seed = derive_seed(bench.seed, "time", workload.name, number)
-        args = bench.args(CaseRecord("time", workload.dims, dtypes, "normal", seed))
+        args = calls.args(number)
         for taken, subject in zip(samples, taking_turns, strict=True):
-            reply = subject.call(args, CallOptions(placement=Placement.FRESH))
+            reply = subject.call(args, STAGED)
+            if subject.name == KERNEL:
+                calls.keep(reply)
             if reply.returned and number >= WARM_UP:
                 taken.append(reply.wall_s * 1e3)
+    calls.look()
     return samples
+
+
+def secret_seed() -> int:
+    """Nobody may know a timing's inputs from the seed of the verdict, which its gates have
+    shown."""
+    return secrets.randbits(62)
+
+
+class WallCalls:
+    """The calls of one workload in the interpreter: what each gets, and what the kernel made of it.
+    All are kept, for they are small, and looked at when all are over."""
+
+    def __init__(self, bench: Bench, case: CaseRecord) -> None:
+        self._bench, self._case = bench, case
+        self._args, self._fixed = bench.args(case), fixed_places(bench)
+        self._shifts = [secrets.randbits(SHIFT_BITS) for _ in range(WARM_UP + CALLS)]
+        self._replies: list[Reply] = []
+
+    def args(self, number: int) -> list[Arg]:
+        return turned_args(self._args, self._shifts[number], self._fixed)
+
+    def keep(self, reply: Reply) -> None:
+        """The kernel's, in order."""
+        self._replies.append(reply)
+
+    def look(self) -> None:
+        """Raises WrongOutputError at the first wrong one."""
+        if self._bench.contract.behaviour.random:
+            return  # what it draws cannot be held against one right answer
+        for number in range(len(self._replies)):
+            self._look_at(number)
+
+    def _look_at(self, number: int) -> None:
+        reply, args = self._replies[number], self.args(number)
+        finding = judged(self._bench, self._case, args, reply)
+        if finding.failed:
+            case = timed_case(self._case, self._shifts[: number + 1])
+            raise WrongOutputError(case, finding, CallDigest(digest(args), digest(reply.outputs)))
 
 
 # --- on a device
@@ -118,10 +171,10 @@ class Stage:
     def measure(self, kernel: Timed) -> list[Measurement]:
         """Rows of the kernel and of every baseline that could be timed.
 
-        Raises TimingError where the kernel could not, or some subject ended in the middle.
+        Raises TimingError where the kernel could not, or some subject ended in the middle, and
+        WrongOutputError where the kernel's output was wrong.
         """
-        # Nobody may know these inputs from the seed of the verdict, which its gates have shown.
-        case = CaseRecord("time", self.workload.dims, self.dtypes, "normal", secrets.randbits(62))
+        case = CaseRecord("time", self.workload.dims, self.dtypes, "normal", secret_seed())
         args = self.bench.args(case)
         setup = self._setup(args)
         looks = Looks(self.bench, case, args, setup.fixed)
@@ -134,11 +187,10 @@ class Stage:
 
     def _setup(self, args: Sequence[Arg]) -> Setup:
         contract, position = self.bench.contract, self.bench.position
-        offsets = [i.name for i in contract.inputs if i.domain.kind is DomainKind.OFFSETS]
         changed = [o.in_place_of for o in contract.outputs if o.in_place_of is not None]
         return Setup(
             slots=slots_of(_nbytes(args)),
-            fixed=tuple(map(position, offsets)),
+            fixed=fixed_places(self.bench),
             in_place=tuple(map(position, changed)),
         )
 

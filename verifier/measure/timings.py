@@ -19,6 +19,7 @@ from typing import Final
 from verifier.candidate.timed import CaughtError, NoGraphError
 from verifier.measure import decide
 from verifier.measure.clocks import Agreement, Check
+from verifier.measure.looks import WrongOutputError
 from verifier.measure.subjects import KERNEL, NOTHING, Timed
 from verifier.measure.trial import Look, Mode, Passed, run_pass, tape_of
 from verifier.records import Clock
@@ -68,10 +69,12 @@ class Watch:
     notes: list[str] = field(default_factory=list)
 
     def time(self) -> Timings:
-        """Raises TimingError when some subject ends."""
+        """Raises TimingError when some subject ends, WrongOutputError when the kernel is wrong."""
         pilot_s = self._pilot()
         try:
             by_name = self._timed(pilot_s)
+        except WrongOutputError:
+            raise
         except CaughtError as error:
             timing = Timing(((pilot_s,),), Clock.REFEREE, check="one run of a few calls")
             return Timings({KERNEL: timing}, tuple(self.notes), str(error))

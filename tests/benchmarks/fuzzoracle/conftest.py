@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from benchmarks.fuzzoracle.suite import HERE, CorpusEntry
-from verifier.records import Verdict
+from verifier.records import GateId, Verdict
 from verifier.session import Job, Session
 
 pytest.register_assert_rewrite("tests.benchmarks.fuzzoracle.verdicts")
@@ -17,16 +18,23 @@ SEED = 7
 
 @dataclass
 class Judge:
-    """Verdicts of corpus kernels, remembered."""
+    """Verdicts of corpus kernels, remembered. Wrong ones are judged until something fails."""
 
     session: Session
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def __call__(self, entry: CorpusEntry) -> Verdict:
         if entry.label not in self._verdicts:
-            job = Job(HERE / "tasks" / entry.task, entry.path, seed=SEED, timed=False)
-            self._verdicts[entry.label] = self.session.judge(job)
+            self._verdicts[entry.label] = self._judge(entry, fail_fast=entry.role != "control")
         return self._verdicts[entry.label]
+
+    def by_gate(self, entry: CorpusEntry, gate: GateId) -> Verdict:
+        """By one gate alone."""
+        return self._judge(entry, gates=(gate,), fail_fast=True)
+
+    def _judge(self, entry: CorpusEntry, **how: Any) -> Verdict:
+        job = Job(HERE / "tasks" / entry.task, entry.path, seed=SEED, timed=False)
+        return self.session.judge(replace(job, **how))
 
 
 @pytest.fixture(scope="session")

@@ -85,13 +85,28 @@ def test_a_masked_access_is_none() -> None:
     assert seen.launches[0].strays == 1
 
 
-def test_a_tensor_that_was_reached_in_disguise_leaves_the_call_unseen() -> None:
-    memory, other, seen = torch.zeros(4), torch.zeros(4), Witness(exact=True)
+def test_a_tensor_that_was_reached_in_disguise_is_followed_from_there_on() -> None:
+    memory, other, seen = torch.zeros(4), torch.ones(4), Witness(exact=True)
     span = other.data_ptr(), other.data_ptr() + 16
-    seen.arrive("kernel", [memory], lambda at: span if span[0] <= at < span[1] else None)
-    seen.accessed(np.array([other.data_ptr()]), True)
-    assert seen.full
-    assert seen.launches[0].strays == 0
+    given = seen.arrive("kernel", [memory], lambda at: span if span[0] <= at < span[1] else None)
+    seen.accessed(np.array([other.data_ptr(), other.data_ptr() + 4]), True)
+    other.fill_(2.0)
+    seen.leave(given)
+    (launch,) = seen.launches
+    assert not seen.full
+    assert launch.strays == 0
+    assert launch.before[1].view(torch.float32).tolist() == [1.0] * 4
+    assert launch.after[1].view(torch.float32).tolist() == [2.0] * 4
+    assert launch.places == (memory.data_ptr(), other.data_ptr())
+
+
+def test_what_only_carries_accuses_nobody() -> None:
+    seen = Witness()
+    assert seen.carry("copy_", [object()], lambda address: None) is None
+    memory = seen.carry("copy_", [torch.zeros(4)], lambda address: None)
+    seen.leave(memory)
+    assert not seen.full
+    assert [launch.carries for launch in seen.launches] == [True]
 
 
 MADE: dict[str, Callable[[], torch.Tensor]] = {

@@ -11,9 +11,9 @@ import torch
 from tests.gates.inprocess import make_bench
 from verifier.candidate.stopwatch import Setup
 from verifier.candidate.timed import CaughtError
-from verifier.measure.looks import Looks
+from verifier.measure.looks import Looks, WrongOutputError
 from verifier.measure.subjects import Local
-from verifier.measure.trial import Mode, run_pass
+from verifier.measure.trial import Mode, run_pass, tape_of
 from verifier.records import CaseRecord
 from verifier.referee.bench import Bench
 from verifier.referee.generator import Stream
@@ -21,6 +21,8 @@ from verifier.subject import Arg
 
 CPU = torch.device("cpu")
 CALLS = 8
+RUNS = 6
+"""Of one pass; of the first of them the last call is looked at, too."""
 Function = Callable[..., Any]
 
 
@@ -59,7 +61,7 @@ MODES = pytest.mark.parametrize("mode", [Mode(), Mode(dense=True), Mode(1 << 16)
 
 @MODES
 def test_an_honest_kernel_is_looked_at_after_every_run_and_found_right(mode: Mode) -> None:
-    assert Case("relu").time(torch.relu, mode) == 6
+    assert Case("relu").time(torch.relu, mode) == RUNS + 1
 
 
 @MODES
@@ -100,6 +102,28 @@ def test_a_kernel_that_skips_its_work_after_some_calls_is_caught(mode: Mode) -> 
         Case("relu").time(lazy, mode)
 
 
+def test_a_kernel_that_cheats_in_the_last_call_alone_is_caught() -> None:
+    calls: list[int] = []
+
+    def tires(x: torch.Tensor) -> torch.Tensor:
+        calls.append(0)
+        return torch.relu(x) if len(calls) % (CALLS + 3) else torch.zeros_like(x)
+
+    case = Case("relu")
+    case.looks = Looks(case.bench, case.case, case.args, (), lambda count: 0)
+    with pytest.raises(WrongOutputError, match="timed call 7 of 8") as caught:
+        case.time(tires, Mode())
+    assert caught.value.case.params["check"] == "timed"
+
+
+def test_draws_of_a_random_op_are_not_held_against_one_answer() -> None:
+    case = Case("dropout")
+    tape = tape_of(Mode(), 1)
+    subject = Local("kernel", lambda args: (torch.zeros(1),), CPU, allow_tf32=False)
+    case.looks.look(subject, tape)
+    assert case.looks.count == 0
+
+
 def test_a_kernel_that_writes_nothing_is_caught() -> None:
     with pytest.raises(CaughtError, match="timed call"):
         Case("relu").time(lambda x: torch.full_like(x, 7.0), Mode())
@@ -120,7 +144,7 @@ def test_an_output_that_lies_in_an_input_is_looked_at_there(mode: Mode) -> None:
     def in_place(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.silu(x, inplace=True)
 
-    assert Case("silu_in_place", in_place=(0,)).time(in_place, mode) == 6
+    assert Case("silu_in_place", in_place=(0,)).time(in_place, mode) == RUNS + 1
 
 
 def test_an_input_that_should_have_changed_and_did_not_is_caught() -> None:
