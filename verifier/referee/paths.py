@@ -56,11 +56,12 @@ class Kind:
         return self.ragged and not self.long
 
 
+WHOLE_AND_SHORT: Final = Kind("whole and short", ragged=False, long=False)
 KINDS: Final = (
     Kind("ragged and long", ragged=True, long=True),
     Kind("ragged and short", ragged=True, long=False),
     Kind("whole and long", ragged=False, long=True),
-    Kind("whole and short", ragged=False, long=False),
+    WHOLE_AND_SHORT,
 )
 
 
