@@ -19,12 +19,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from verifier.candidate.beneath import QUIET, Mark
+from verifier.candidate.beneath import Mark
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
-from verifier.subject import BOOKKEEPING, ON_INTEGERS, Poison
+from verifier.subject import BOOKKEEPING, ON_INTEGERS, QUIET, Poison
 from verifier.vast import Vast
 
 GUARD_BYTES: Final = 256
