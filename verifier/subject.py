@@ -36,6 +36,19 @@ PLUMBING: Final = frozenset(
 # fmt: on
 """Torch operations that carry data about and compute nothing: honest wrappers need them."""
 
+QUIET: Final = frozenset(
+    "aten::empty aten::empty_strided aten::empty_permuted aten::empty_like "  # noqa: SIM905 - text
+    "aten::new_empty "
+    "aten::new_empty_strided aten::zeros aten::zeros_like aten::new_zeros aten::ones "
+    "aten::ones_like aten::new_ones aten::full aten::full_like aten::new_full aten::scalar_tensor "
+    "aten::detach aten::detach_ aten::alias aten::lift_fresh aten::_unsafe_view "
+    "aten::_reshape_alias "
+    "aten::set_ aten::resize_ aten::is_same_size aten::is_pinned aten::_local_scalar_dense "
+    "aten::sym_size aten::sym_stride aten::sym_numel aten::sym_storage_offset aten::record_stream "
+    "prim::device prim::layout aten::stride aten::size".split()
+)
+"""Operations that are no work at all."""
+
 # fmt: off
 BOOKKEEPING: Final = frozenset(
     {

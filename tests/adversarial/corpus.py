@@ -186,8 +186,9 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "plumbing_is_the_work",
         "What wrappers may do with torch is all there is to do",
         (
-            attack("transposes", 12, escapes="copying a view is plumbing, and here it is the op"),
-            attack("sorts", 12, escapes="sorting integers is bookkeeping, and here it is the op"),
+            attack("transposes", 12),
+            attack("sorts", 12),
+            attack("moves_afterwards", 12),
         ),
         ("g12/violator_real_sums", "g12/hostile_integer_task"),
     ),

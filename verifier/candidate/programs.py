@@ -7,7 +7,6 @@ interpreter from running just that shows as another program.
 
 from __future__ import annotations
 
-import ast
 import dis
 import functools
 import hashlib
@@ -163,12 +162,11 @@ def _from_def(text: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _spoken(text: str) -> frozenset[str]:
-    """The names in a text that stand by themselves, and not for a part of something."""
+    """The names in a text that stand for something outside of it."""
     try:
-        tree = ast.parse(text)
+        return _loaded(compile(text, "kernel", "exec"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
-    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def _loaded(code: CodeType) -> frozenset[str]:

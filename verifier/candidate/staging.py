@@ -20,13 +20,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from verifier.candidate.backward import is_accumulation
-from verifier.candidate.beneath import QUIET, Mark
+from verifier.candidate.beneath import Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
 from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
-from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, TO_HOST, Poison
+from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, QUIET, TO_HOST, Poison
 from verifier.vast import Vast
 
 GUARD_BYTES: Final = 256

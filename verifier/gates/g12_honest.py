@@ -29,10 +29,13 @@ from verifier.referee.compare import (
     worst,
 )
 from verifier.referee.generator import Stream, derive_seed
+from verifier.referee.inputs import torch_dtype
+from verifier.referee.moved import after_launches, before_launches, is_telling, lies_in
 from verifier.referee.paths import other_paths
 from verifier.referee.provenance import Element, Known, UncomparableError, foreign_values
 from verifier.referee.timed import timed
 from verifier.referee.trace import Origin, Trace
+from verifier.referee.uses import Uses, uses_of
 from verifier.subject import (
     BOOKKEEPING,
     ON_INTEGERS,
@@ -46,6 +49,9 @@ from verifier.subject import (
     Subject,
     Watched,
 )
+
+MOVING: Final = frozenset({"copy_", "_to_copy", "clone", "cat", "stack", "repeat"})
+"""Those of the plumbing that put data elsewhere."""
 
 CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
@@ -78,9 +84,21 @@ def _foreign(bench: Bench, reply: Reply) -> list[str]:
     """Torch operations in the reply that compute something."""
     allowed = set(PLUMBING)
     if _takes_integers(bench):
-        allowed |= {name + ON_INTEGERS for name in BOOKKEEPING}
+        own = _uses(bench).bookkeeping if _gives_integers(bench) else frozenset()
+        allowed |= {name + ON_INTEGERS for name in BOOKKEEPING - own}
     names = dict.fromkeys(op.removeprefix("aten::") for op in reply.ops)
     return [name for name in names if name not in allowed]
+
+
+def _uses(bench: Bench) -> Uses:
+    """The operations that the reference is made of: where they are the op, nothing excuses them."""
+    return uses_of(bench.reference, lambda: bench.args(bench.case(GateId.HONEST, "uses")))
+
+
+def _gives_integers(bench: Bench) -> bool:
+    dtypes = bench.contract.usual_dtypes()
+    kinds = (torch_dtype(bench.contract.dtype(out, dtypes)) for out in bench.contract.outputs)
+    return not any(kind.is_floating_point or kind.is_complex for kind in kinds)
 
 
 def _by_torch(bench: Bench, reply: Reply) -> Finding | None:
@@ -130,7 +148,43 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return _nothing_launched(bench, reply)
     if reply.kernels and not trace.of(Origin.OWN):
         return failed(f"none of its own kernels runs: {trace}")
-    return passed(str(trace) if reply.kernels else "")
+    moved = _moved(bench, case, subject, reply)
+    return moved or passed(str(trace) if reply.kernels else "")
+
+
+def _moved(bench: Bench, case: CaseRecord, subject: Subject, seen: Reply) -> Finding | None:
+    """Where the op only moves data, moving is no plumbing: the answer is nowhere before a launch of
+    the kernel's makes it, and nobody else makes it afterwards."""
+    args = bench.args(case)
+    golden = bench.golden(args)
+    if _uses(bench).computes or isinstance(golden, str):
+        return None
+    watched = subject.call(args, WATCHED)
+    if watched.watch_full or not (watched.returned and watched.watched):
+        return None  # provenance says what becomes of that
+    given = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    for out, truth in zip(bench.contract.outputs, golden, strict=True):
+        answer = truth.to(torch_dtype(bench.contract.dtype(out, case.dtypes)))
+        if is_telling(answer):
+            finding = _moved_one(bench, answer, given, seen, watched)
+            if finding:
+                return finding
+    return None
+
+
+def _moved_one(
+    bench: Bench, answer: torch.Tensor, given: Sequence[torch.Tensor], seen: Reply, watched: Reply
+) -> Finding | None:
+    if lies_in(answer, given):  # a copy, or a part: what else moves it can be told by name alone
+        names = {op.removeprefix("aten::") for op in seen.ops}
+        own = sorted(names & MOVING & _uses(bench).plumbing)
+        return failed(f"torch does what is all that the op does: {', '.join(own)}") if own else None
+    early = before_launches(answer, watched)
+    if early is not None:
+        return failed(f"launch {early + 1} is handed the answer, and no launch has made it")
+    if not after_launches(answer, watched):
+        return failed("the answer is put together after its last launch")
+    return None
 
 
 def _to_be_profiled(bench: Bench, case: CaseRecord) -> bool:
