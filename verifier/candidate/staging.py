@@ -23,7 +23,7 @@ from verifier.candidate.backward import is_accumulation
 from verifier.candidate.beneath import QUIET, Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
-from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
+from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, elsewise, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
 from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, TO_HOST, Poison
@@ -414,19 +414,24 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def finish(self) -> Evidence:
         """Check the canaries of all allocations (after the device has come to rest)."""
-        while self._held:
-            self._check(self._held.popleft())
+        self._check(*self._held)
+        self._held.clear()
         return self.evidence
 
-    def _check(self, allocation: _Allocation) -> None:
-        self._held_bytes -= allocation.nbytes
-        buffer = allocation.buffer
-        if allocation.resized_to:
-            return  # which is the kernel's right (out= does it): the canaries are data now
-        sides = ("before its start", "after its end")
-        for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
-            if not _intact(zone, allocation.dtype, self.options.guard):
-                self.evidence.touched.append(f"allocation {allocation.number}: {side}")
+    def _check(self, *allocations: _Allocation) -> None:
+        """Of all of them in one look at the device. Of those that were resized canaries are data
+        now, which is the kernel's right (out= does it)."""
+        self._held_bytes -= sum(allocation.nbytes for allocation in allocations)
+        plain = [one for one in allocations if not one.resized_to]
+        zones = [(one, number) for one in plain for number in range(len(_SIDES))]
+        guard = self.options.guard
+        drawn = [_zones(one.buffer, one.nbytes)[number] for one, number in zones]
+        marks = [_differs(z, one.dtype, guard) for z, (one, _) in zip(drawn, zones, strict=True)]
+        for zone, (one, number), touched in zip(drawn, zones, _brought(marks), strict=True):
+            if touched:
+                off = _distance(zone, one.dtype, guard, from_end=number == 0)
+                far = f", {off} bytes off" if off >= GUARD_BYTES else ""
+                self.evidence.touched.append(f"allocation {one.number}: {_SIDES[number]}{far}")
 
 
 _KNOWN_OPS: Final[set[str]] = set()
@@ -498,14 +503,37 @@ def _resizable(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> I
         yield args[0]
 
 
+_SIDES: Final = ("before its start", "after its end")
+
+
 def _zones(buffer: torch.Tensor, nbytes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where canaries are, on both sides. In the interpreter each access is seen anyway; on a device
+    all of the slack is watched."""
     end = _LEAD_BYTES + nbytes
-    return buffer[SLACK_BYTES:_LEAD_BYTES], buffer[end : end + GUARD_BYTES]
+    wide = 0 if buffer.device.type == "cuda" else SLACK_BYTES
+    return buffer[wide:_LEAD_BYTES], buffer[end : end + _LEAD_BYTES - wide]
 
 
-def _intact(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> bool:
+def _differs(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> torch.Tensor | bool:
+    """Whether a zone holds something else than was drawn there: on a device, still there."""
+    if zone.device.type == "cuda":
+        return elsewise(zone, dtype, guard).any()
     word = poison_word(dtype, guard)
-    return bool(zone.cpu().numpy().tobytes() == word * (GUARD_BYTES // len(word)))
+    return bool(zone.numpy().tobytes() != word * (zone.numel() // len(word)))
+
+
+def _brought(marks: Sequence[torch.Tensor | bool]) -> list[bool]:
+    """To the host, all at once."""
+    there = [mark for mark in marks if isinstance(mark, torch.Tensor)]
+    here: Iterator[bool] = iter(torch.stack(there).tolist() if there else [])
+    return [next(here) if isinstance(mark, torch.Tensor) else mark for mark in marks]
+
+
+def _distance(zone: torch.Tensor, dtype: torch.dtype, guard: Poison, *, from_end: bool) -> int:
+    """How many bytes lie between the allocation and the nearest that was changed."""
+    wrong = elsewise(zone, dtype, guard).nonzero()
+    size = zone.numel() // elsewise(zone, dtype, guard).numel()
+    return zone.numel() - (int(wrong[-1]) + 1) * size if from_end else int(wrong[0]) * size
 
 
 def _carvable(plain: Any) -> bool:
