@@ -19,6 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.arena import round_up
 from verifier.candidate.backward import is_accumulation
 from verifier.candidate.beneath import QUIET, Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
@@ -113,7 +114,7 @@ class _Allocation:
     nbytes: int
     dtype: torch.dtype
     resized_to: int = 0
-    """Where it ends in its buffer since it was resized; then the canaries are data."""
+    """Where it ends in its buffer since it was resized; 0 if it never was."""
 
     @property
     def own(self) -> Range:
@@ -383,12 +384,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             buffer[_LEAD_BYTES:-_LEAD_BYTES].copy_(as_bytes(plain))
         else:
             fill(buffer[_LEAD_BYTES:-_LEAD_BYTES], dtype, self.options.poison)
-        for zone in _zones(buffer, nbytes):
-            fill(zone, dtype, self.options.guard)
         carved = torch.empty(0, dtype=dtype, device=plain.device)
         offset = _LEAD_BYTES // dtype.itemsize + plain.storage_offset()
         carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())
         allocation = _Allocation(self._count, buffer, nbytes, dtype)
+        for zone in _zones(allocation):
+            fill(zone, dtype, self.options.guard)
         self._hold(allocation)
         _keep(allocation)
         self._count += 1
@@ -419,13 +420,11 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self.evidence
 
     def _check(self, *allocations: _Allocation) -> None:
-        """Of all of them in one look at the device. Of those that were resized canaries are data
-        now, which is the kernel's right (out= does it)."""
+        """Of all of them in one look at the device."""
         self._held_bytes -= sum(allocation.nbytes for allocation in allocations)
-        plain = [one for one in allocations if not one.resized_to]
-        zones = [(one, number) for one in plain for number in range(len(_SIDES))]
+        zones = [(one, number) for one in allocations for number in range(len(_zones(one)))]
         guard = self.options.guard
-        drawn = [_zones(one.buffer, one.nbytes)[number] for one, number in zones]
+        drawn = [_zones(one)[number] for one, number in zones]
         marks = [_differs(z, one.dtype, guard) for z, (one, _) in zip(drawn, zones, strict=True)]
         for zone, (one, number), touched in zip(drawn, zones, _brought(marks), strict=True):
             if touched:
@@ -506,12 +505,15 @@ def _resizable(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> I
 _SIDES: Final = ("before its start", "after its end")
 
 
-def _zones(buffer: torch.Tensor, nbytes: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _zones(allocation: _Allocation) -> tuple[torch.Tensor, ...]:
     """Where canaries are, on both sides. In the interpreter each access is seen anyway; on a device
-    all of the slack is watched."""
-    end = _LEAD_BYTES + nbytes
-    wide = 0 if buffer.device.type == "cuda" else SLACK_BYTES
-    return buffer[wide:_LEAD_BYTES], buffer[end : end + _LEAD_BYTES - wide]
+    all of the slack is watched. Where it was resized, which is the kernel's right (out= does it),
+    canaries are data as far as it reaches now."""
+    buffer, end = allocation.buffer, _LEAD_BYTES + allocation.nbytes
+    if buffer.device.type == "cuda":
+        return buffer[:_LEAD_BYTES], buffer[max(end, round_up(allocation.resized_to, 8)) :]
+    before, after = buffer[SLACK_BYTES:_LEAD_BYTES], buffer[end : end + GUARD_BYTES]
+    return (before,) if allocation.resized_to else (before, after)
 
 
 def _differs(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> torch.Tensor | bool:
