@@ -22,6 +22,8 @@ from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
 from verifier.subject import Arg, InfrastructureError, Poison
 
 GUARD_BYTES: Final = 256
+FAR_BYTES: Final = 64 << 10
+"""Of a guard zone where only what is left in memory tells where a kernel has written."""
 ALIGN_BYTES: Final = 256
 MAX_DIMS: Final = 32
 MAX_OUTPUTS: Final = 64
@@ -85,15 +87,17 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All inputs of one call: storages in the arena, and the slot that each argument uses."""
+    """All inputs of one call: storages in the arena, and the slot that each argument uses.
+    ``guard_bytes`` on both sides of each storage are canaries."""
 
     slots: tuple[Slot, ...]
     slot_of: tuple[int | None, ...]
     start: int
     end: int
+    guard_bytes: int = GUARD_BYTES
 
 
-def layout_plan(args: Sequence[Arg], start: int) -> Layout:
+def layout_plan(args: Sequence[Arg], start: int, guard_bytes: int = GUARD_BYTES) -> Layout:
     """Place the storages of ``args`` one behind the other from ``start``; shared ones once."""
     slots: list[Slot] = []
     seen: dict[tuple[int, int], int] = {}
@@ -107,11 +111,11 @@ def layout_plan(args: Sequence[Arg], start: int) -> Layout:
         key = (storage.data_ptr(), storage.nbytes()) if storage.nbytes() else (0, -1 - position)
         if key not in seen:
             seen[key] = len(slots)
-            begin = round_up(cursor + GUARD_BYTES, ALIGN_BYTES)
+            begin = round_up(cursor + guard_bytes, ALIGN_BYTES)
             slots.append(Slot(position, begin, storage.nbytes(), arg.dtype))
-            cursor = slots[-1].end + GUARD_BYTES
+            cursor = slots[-1].end + guard_bytes
         slot_of.append(seen[key])
-    return Layout(tuple(slots), tuple(slot_of), start, cursor)
+    return Layout(tuple(slots), tuple(slot_of), start, cursor, guard_bytes)
 
 
 def layout_write(arena: Arena, layout: Layout, args: Sequence[Arg], guard: Poison) -> None:
@@ -121,22 +125,24 @@ def layout_write(arena: Arena, layout: Layout, args: Sequence[Arg], guard: Poiso
         assert isinstance(source, torch.Tensor)  # noqa: S101 - slots come from tensors only
         if slot.nbytes:
             arena.bytes[slot.start : slot.end].copy_(as_bytes(source))
-        for zone in _zones(arena, slot):
+        for zone in _zones(arena, slot, layout.guard_bytes):
             fill(zone, slot.dtype, guard)
 
 
-def _zones(arena: Arena, slot: Slot) -> tuple[torch.Tensor, torch.Tensor]:
-    before = arena.bytes[slot.start - GUARD_BYTES : slot.start]
-    return before, arena.bytes[slot.end : slot.end + GUARD_BYTES]
+def _zones(arena: Arena, slot: Slot, nbytes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    before = arena.bytes[slot.start - nbytes : slot.start]
+    return before, arena.bytes[slot.end : slot.end + nbytes]
 
 
 def layout_touched(arena: Arena, layout: Layout, guard: Poison) -> Iterable[str]:
     """Name each canary zone whose bytes are no longer what the referee drew."""
     for slot in layout.slots:
         whole = poison_word(slot.dtype, guard)
-        pattern = whole * (GUARD_BYTES // len(whole))
+        pattern = whole * (layout.guard_bytes // len(whole))
         for zone, side in zip(
-            _zones(arena, slot), ("before its start", "after its end"), strict=True
+            _zones(arena, slot, layout.guard_bytes),
+            ("before its start", "after its end"),
+            strict=True,
         ):
             if zone.numpy().tobytes() != pattern:
                 yield f"argument {slot.argument}: {side}"

@@ -480,11 +480,12 @@ class Candidate:
     def _place(self, args: Sequence[Arg], options: CallOptions) -> tuple[Arena, Layout]:
         """Where the inputs go: to the same place as before, or to one that was never used."""
         fresh = options.placement is Placement.FRESH
-        layout = arenas.layout_plan(args, self._high if fresh else self._base)
+        guard_bytes = arenas.FAR_BYTES if self._sandbox.cuda else arenas.GUARD_BYTES
+        layout = arenas.layout_plan(args, self._high if fresh else self._base, guard_bytes)
         if self._arena is None or layout.end + _SLACK > self._arena.nbytes:
             if self._arena is not None:
                 self._arena.close()
-            layout = arenas.layout_plan(args, _SLACK)
+            layout = arenas.layout_plan(args, _SLACK, guard_bytes)
             self._arena = Arena(max(_ARENA_BYTES, 2 * layout.end) + _SLACK)
             self._high = _SLACK
         self._base = layout.start

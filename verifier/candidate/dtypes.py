@@ -63,9 +63,21 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 def fill(zone: torch.Tensor, dtype: torch.dtype, poison: Poison) -> None:
     """Fill ``zone`` (uint8, a whole number of elements, aligned to them) with poison."""
+    words, value = _in_words(zone, dtype, poison)
+    words.fill_(value)
+
+
+def elsewise(zone: torch.Tensor, dtype: torch.dtype, poison: Poison) -> torch.Tensor:
+    """Where, word by word, such a zone holds something else."""
+    words, value = _in_words(zone, dtype, poison)
+    return words != value
+
+
+def _in_words(zone: torch.Tensor, dtype: torch.dtype, poison: Poison) -> tuple[torch.Tensor, int]:
+    """A zone in words of the size of an element, and what each holds that is poisoned."""
     word = poison_word(dtype, poison)
     value = int.from_bytes(word, "little", signed=len(word) > 1)
-    zone.view(_WORDS[len(word)]).fill_(value)
+    return zone.view(_WORDS[len(word)]), value
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -19,11 +19,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.candidate.arena import round_up
 from verifier.candidate.backward import is_accumulation
 from verifier.candidate.beneath import Mark
 from verifier.candidate.bounds import MAX_TEXTS, Bounds, storages
 from verifier.candidate.dependence import Free
-from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, fill, poison_word
+from verifier.candidate.dtypes import DTYPES, NAMES, as_bytes, elsewise, fill, poison_word
 from verifier.candidate.identity import identity
 from verifier.candidate.witness import Anywhere, Range, Witness
 from verifier.subject import BOOKKEEPING, CARRYING, ON_INTEGERS, QUIET, TO_HOST, Poison
@@ -117,7 +118,7 @@ class _Allocation:
     nbytes: int
     dtype: torch.dtype
     resized_to: int = 0
-    """Where it ends in its buffer since it was resized; then the canaries are data."""
+    """Where it ends in its buffer since it was resized; 0 if it never was."""
 
     @property
     def own(self) -> Range:
@@ -392,12 +393,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
             buffer[_LEAD_BYTES:-_LEAD_BYTES].copy_(as_bytes(plain))
         else:
             fill(buffer[_LEAD_BYTES:-_LEAD_BYTES], dtype, self.options.poison)
-        for zone in _zones(buffer, nbytes):
-            fill(zone, dtype, self.options.guard)
         carved = torch.empty(0, dtype=dtype, device=plain.device)
         offset = _LEAD_BYTES // dtype.itemsize + plain.storage_offset()
         carved.set_(buffer.untyped_storage(), offset, plain.size(), plain.stride())
         allocation = _Allocation(self._count, buffer, nbytes, dtype)
+        for zone in _zones(allocation):
+            fill(zone, dtype, self.options.guard)
         self._hold(allocation)
         _keep(allocation)
         self._count += 1
@@ -423,19 +424,22 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def finish(self) -> Evidence:
         """Check the canaries of all allocations (after the device has come to rest)."""
-        while self._held:
-            self._check(self._held.popleft())
+        self._check(*self._held)
+        self._held.clear()
         return self.evidence
 
-    def _check(self, allocation: _Allocation) -> None:
-        self._held_bytes -= allocation.nbytes
-        buffer = allocation.buffer
-        if allocation.resized_to:
-            return  # which is the kernel's right (out= does it): the canaries are data now
-        sides = ("before its start", "after its end")
-        for zone, side in zip(_zones(buffer, allocation.nbytes), sides, strict=True):
-            if not _intact(zone, allocation.dtype, self.options.guard):
-                self.evidence.touched.append(f"allocation {allocation.number}: {side}")
+    def _check(self, *allocations: _Allocation) -> None:
+        """Of all of them in one look at the device."""
+        self._held_bytes -= sum(allocation.nbytes for allocation in allocations)
+        zones = [(one, number) for one in allocations for number in range(len(_zones(one)))]
+        guard = self.options.guard
+        drawn = [_zones(one)[number] for one, number in zones]
+        marks = [_differs(z, one.dtype, guard) for z, (one, _) in zip(drawn, zones, strict=True)]
+        for zone, (one, number), touched in zip(drawn, zones, _brought(marks), strict=True):
+            if touched:
+                off = _distance(zone, one.dtype, guard, from_end=number == 0)
+                far = f", {off} bytes off" if off >= GUARD_BYTES else ""
+                self.evidence.touched.append(f"allocation {one.number}: {_SIDES[number]}{far}")
 
 
 _KNOWN_OPS: Final[set[str]] = set()
@@ -507,14 +511,40 @@ def _resizable(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> I
         yield args[0]
 
 
-def _zones(buffer: torch.Tensor, nbytes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    end = _LEAD_BYTES + nbytes
-    return buffer[SLACK_BYTES:_LEAD_BYTES], buffer[end : end + GUARD_BYTES]
+_SIDES: Final = ("before its start", "after its end")
 
 
-def _intact(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> bool:
+def _zones(allocation: _Allocation) -> tuple[torch.Tensor, ...]:
+    """Where canaries are, on both sides. In the interpreter each access is seen anyway; on a device
+    all of the slack is watched. Where it was resized, which is the kernel's right (out= does it),
+    canaries are data as far as it reaches now."""
+    buffer, end = allocation.buffer, _LEAD_BYTES + allocation.nbytes
+    if buffer.device.type == "cuda":
+        return buffer[:_LEAD_BYTES], buffer[max(end, round_up(allocation.resized_to, 8)) :]
+    before, after = buffer[SLACK_BYTES:_LEAD_BYTES], buffer[end : end + GUARD_BYTES]
+    return (before,) if allocation.resized_to else (before, after)
+
+
+def _differs(zone: torch.Tensor, dtype: torch.dtype, guard: Poison) -> torch.Tensor | bool:
+    """Whether a zone holds something else than was drawn there: on a device, still there."""
+    if zone.device.type == "cuda":
+        return elsewise(zone, dtype, guard).any()
     word = poison_word(dtype, guard)
-    return bool(zone.cpu().numpy().tobytes() == word * (GUARD_BYTES // len(word)))
+    return bool(zone.numpy().tobytes() != word * (zone.numel() // len(word)))
+
+
+def _brought(marks: Sequence[torch.Tensor | bool]) -> list[bool]:
+    """To the host, all at once."""
+    there = [mark for mark in marks if isinstance(mark, torch.Tensor)]
+    here: Iterator[bool] = iter(torch.stack(there).tolist() if there else [])
+    return [next(here) if isinstance(mark, torch.Tensor) else mark for mark in marks]
+
+
+def _distance(zone: torch.Tensor, dtype: torch.dtype, guard: Poison, *, from_end: bool) -> int:
+    """How many bytes lie between the allocation and the nearest that was changed."""
+    wrong = elsewise(zone, dtype, guard).nonzero()
+    size = zone.numel() // elsewise(zone, dtype, guard).numel()
+    return zone.numel() - (int(wrong[-1]) + 1) * size if from_end else int(wrong[0]) * size
 
 
 def _carvable(plain: Any) -> bool:
