@@ -137,12 +137,6 @@ VIOLATORS: Final = (
 )
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Session("cpu") as opened:
-        yield opened
-
-
 def changed(old: str, new: str) -> bytes:
     assert HONEST.count(old) == 1, old
     return (HONEST.replace(old, new) + "\n\nKEPT = {}\n").encode()
