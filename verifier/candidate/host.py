@@ -31,6 +31,7 @@ from verifier.candidate.rehearsal import rehearse, rehearse_for_gpu
 from verifier.candidate.replies import (
     OutputRegion,
     failure_classify,
+    is_deliberate,
     is_our_refusal,
     output_info,
 )
@@ -242,6 +243,7 @@ class Host:
         reply |= {"launches": evidence.launches, "tuned": evidence.tuned}
         reply |= {"refused": evidence.refused, "configs": evidence.configs}
         reply |= {"kernels": evidence.ran, "hidden": evidence.hidden, "met": list(evidence.met)}
+        reply |= {"programs": evidence.programs}
         reply |= {"effects_before": list(self._effects_before), "latency_s": clock.seconds()}
         reply |= {"effects": self._effects(changes)}
         return reply
@@ -395,7 +397,8 @@ def _rows_taken(vast: Vast, outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Te
 
 def _failure(error: BaseException, *, loading: bool) -> Body:
     kind, detail = failure_classify(error, loading=loading)
-    return {"kind": kind, "detail": detail, "chosen": not is_our_refusal(error)}
+    answer = {"kind": kind, "detail": detail, "chosen": not is_our_refusal(error)}
+    return answer | {"deliberate": is_deliberate(error)}
 
 
 def _read_all(fd: int, nbytes: int) -> bytes:

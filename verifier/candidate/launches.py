@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from verifier.candidate.engine import Engine
-from verifier.candidate.errors import RefusedError
-from verifier.candidate.replies import interpreters_perhaps
+from verifier.candidate.errors import RefusedError, SurroundingsError
+from verifier.candidate.programs import program, settings
+from verifier.candidate.replies import interpreters_perhaps, is_surroundings
 from verifier.candidate.staging import MAX_NAMES, Stage
 from verifier.conventions.calling import Grid
 
@@ -77,6 +78,7 @@ class Launches:
             if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
                 stage.evidence.launches.append(name)
             if stage.options.ablate:
+                _tell_program(stage, function, args, kwargs)
                 return None
             stage.reached(args, kwargs)
             with (
@@ -85,11 +87,15 @@ class Launches:
                 stage.launched(function, args, kwargs),
             ):
                 try:
-                    return run(function, *args, **kwargs)
+                    done = run(function, *args, **kwargs)
+                    _tell_program(stage, function, args, kwargs)
+                    return done
                 except RefusedError as error:
                     stage.evidence.refused.append(f"{name}: {error}")
                     raise
                 except Exception as error:
+                    if not self.interpreted and is_surroundings(error):
+                        raise SurroundingsError(f"{type(error).__name__}: {error}") from error
                     if self.interpreted and interpreters_perhaps(error):
                         stage.evidence.risen = error, name
                     raise
@@ -132,6 +138,15 @@ class Launches:
             return result
 
         return tuned
+
+
+def _tell_program(
+    stage: Stage, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """A launch that was not refused, nor failed, has run this, or would have."""
+    if stage.options.programs and len(stage.evidence.programs) < MAX_NAMES:
+        told = function.__name__, program(function), settings(function, args, kwargs)
+        stage.evidence.programs.append(told)
 
 
 def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:

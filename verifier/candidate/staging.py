@@ -85,6 +85,7 @@ class Options:
     profile: bool = False
     below: bool = False
     bare: bool = False
+    programs: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -103,6 +104,7 @@ class Options:
             profile=bool(body["profile"]),
             below=bool(body["below"]),
             bare=bool(body["bare"]),
+            programs=bool(body["programs"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -133,6 +135,7 @@ class Evidence:
     hidden: list[str] | None = None
     met: dict[str, None] = field(default_factory=dict)
     launches: list[str] = field(default_factory=list)
+    programs: list[tuple[str, str, str]] = field(default_factory=list)
     ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
     configs: int = 0

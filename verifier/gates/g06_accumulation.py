@@ -22,7 +22,7 @@ from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import Rule, bitwise, check_output, worst
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import torch_dtype
-from verifier.referee.paths import other_paths
+from verifier.referee.paths import PATH, other_paths
 from verifier.referee.probes import float_inputs, judged_dtypes
 from verifier.subject import Arg, Subject
 
@@ -118,7 +118,8 @@ class Accumulation:
         for path in other_paths(bench, self.info.id, reduction.dim, SHORTEST + 1):
             length = path.dims[reduction.dim]
             first = next(self._orders(bench, number, path.dims, dtypes, length))
-            yield replace(first, label=f"{first.label}, {path.name}")
+            params = {**first.params, PATH: path.name}
+            yield replace(first, label=f"{first.label}, {path.name}", params=params)
 
     def _orders(
         self,

@@ -181,15 +181,72 @@ def unwatched(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
-    """Triton's compiler takes what it launches; its interpreter runs any Python in a kernel."""
-    options = CallOptions(compile=True, trace=True, poison=Poison.BIG)
-    reply = subject.call(bench.args(case), options)
-    if reply.refused and not (reply.returned and len(reply.launches) > len(reply.refused)):
-        return failed(f"Triton's compiler refuses {reply.refused[0]}")
-    if reply.returned and reply.launches:
+    """Triton's compiler takes what it launches, and that is what its interpreter runs, which takes
+    any Python in a kernel."""
+    dry, ran, compiled = _three_ways(bench, case, subject)
+    if compiled.refused and not _some_taken(compiled):
+        return failed(f"Triton's compiler refuses {compiled.refused[0]}")
+    if ran.returned and not ran.launches:
+        return not_applicable("nothing that could be compiled was seen: it launches nothing")
+    if not ran.returned or (compiled.kind is ReplyKind.UNSUPPORTED and not compiled.chosen):
+        if _some_taken(compiled):
+            return passed("Triton's compiler takes it")
+        reason = compiled.detail or "it launches nothing"
+        return not_applicable(f"nothing that could be compiled was seen: {reason}")
+    finding = _same_program(bench, dry, ran, compiled)
+    if finding.passed:
+        return finding
+    subject.restart()  # what one process has kept from earlier calls, the other may not have
+    finding = _same_program(bench, *_three_ways(bench, case, subject))
+    subject.restart()  # and what it keeps of a call without launches is nothing to go on with
+    return finding
+
+
+def _three_ways(bench: Bench, case: CaseRecord, subject: Subject) -> tuple[Reply, Reply, Reply]:
+    """The same call without its launches, as it is, and, if it launches, compiled without them."""
+    args, bare = bench.args(case), CallOptions(programs=True, trace=True, poison=Poison.BIG)
+    dry = subject.call(args, replace(bare, ablate=True))
+    ran = subject.call(args, replace(TRACED, programs=True))
+    if ran.returned and not ran.launches:
+        return dry, ran, Reply(ReplyKind.UNSUPPORTED)
+    return dry, ran, subject.call(args, replace(bare, compile=True))
+
+
+def _some_taken(compiled: Reply) -> bool:
+    return compiled.returned and len(compiled.launches) > len(compiled.refused)
+
+
+def _same_program(bench: Bench, dry: Reply, ran: Reply, compiled: Reply) -> Finding:
+    """Whether what ran is what was compiled. Until the first launch would have left something, a
+    call without launches goes the way of the compiler's: if not, it knows who runs it."""
+    missing = _programs_missing(ran, compiled)
+    where = "where Triton's compiler would run it"
+    if not missing:
+        other = not bench.contract.behaviour.random and _settings_missing(dry, compiled)
+        if other:
+            return inconclusive(f"other values are handed to {other[0]} {where}")
         return passed("Triton's compiler takes it")
-    reason = reply.detail or "it launches nothing"
-    return not_applicable(f"nothing that could be compiled was seen: {reason}")
+    refused = [text for text in compiled.refused if text.startswith(f"{missing[0]}: ")]
+    if refused:
+        return failed(f"Triton's compiler refuses {refused[0]}")
+    if compiled.returned and _programs_missing(dry, compiled):
+        return failed(f"another program is launched {where} than {missing[0]}")
+    if compiled.deliberate and dry.returned:
+        return failed(f"it raises {where}: {compiled.detail}")
+    how = f": {compiled.detail}" if compiled.detail else ""
+    return inconclusive(f"{missing[0]} is not launched {where}{how}")
+
+
+def _programs_missing(one: Reply, other: Reply) -> list[str]:
+    """The kernels whose code was launched in one call and not in the other."""
+    there = {program.code for program in other.programs}
+    return [program.kernel for program in one.programs if program.code not in there]
+
+
+def _settings_missing(one: Reply, other: Reply) -> list[str]:
+    there = {(program.code, program.settings) for program in other.programs}
+    told = [program for program in one.programs if (program.code, program.settings) not in there]
+    return [program.kernel for program in told]
 
 
 def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
@@ -678,7 +735,7 @@ class Honest:
             yield bench.case(
                 GateId.HONEST, label, dims=few, dtypes=dtypes, check="work", profile=False
             )
-        if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.TRITON:
+        if bench.mode is DeviceMode.CPU_INTERPRET:
             for dtypes in bench.contract.dtype_assignments():
                 label = "-".join(("compiles", *dtypes.values()))
                 yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="compiles")
