@@ -324,6 +324,8 @@ class Verification:
             result, stop = self._one_gate(gate, stop)
             if self._backward is not None and not stop and result.reason != NOT_ASKED:
                 result = merged(result, self._backward.ask(gate.info.id))
+                if self._request.fail_fast and result.status is GateStatus.FAIL:
+                    stop = f"not tried: {gate.info.id.value} failed"
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)

@@ -134,13 +134,15 @@ VIOLATORS: Final = (
         "work",
         "torch computes for it: sum",
     ),
+    Violator(
+        "has autograd add up its rows",
+        "    return RmsNorm.apply(x, w)",
+        "    return torch.cat([RmsNorm.apply(x[i : i + 1], w) for i in range(len(x))])",
+        GateId.HONEST,
+        "work",
+        "torch computes for it: add",
+    ),
 )
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Session("cpu") as opened:
-        yield opened
 
 
 def changed(old: str, new: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,12 +47,6 @@ from verifier.exchange.reference import module_reference
 reference = module_reference(Model, lambda: [8], seed=42)
 """
 )
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Session("cpu") as opened:
-        yield opened
 
 
 def agreement(session: Session, folder: Path, *, weight: str, detached: str = "") -> GateResult:
