@@ -61,7 +61,7 @@ from verifier.records import (
     to_json,
 )
 from verifier.referee.bench import Bench, load_reference
-from verifier.refusals import at_home, settled
+from verifier.referee.refusals import ASKED_INSTEAD, asked_instead, settled
 from verifier.source import SourceFacts
 from verifier.subject import InfrastructureError, Subject, config_of
 
@@ -156,13 +156,14 @@ class GateRun:
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
     evidence: list[str] = field(default_factory=list)
-    asked_at_home: list[CaseRecord] = field(default_factory=list)
+    asked_instead: list[CaseRecord] = field(default_factory=list)
 
-    def is_new(self, home: CaseRecord) -> bool:
-        """Whether a case that was refused at its own sizes is yet to be asked at the usual ones."""
-        bare = replace(home, label="", seed=0)
-        new = bare not in self.asked_at_home
-        self.asked_at_home.append(bare)
+    def is_new(self, other: CaseRecord) -> bool:
+        """Whether a case, refused at its own sizes, is yet to be asked at these."""
+        params = {**other.params, ASKED_INSTEAD: None}
+        bare = replace(other, label="", seed=0, params=params)
+        new = bare not in self.asked_instead
+        self.asked_instead.append(bare)
         return new
 
     def note(self, status: GateStatus, reason: str) -> None:
@@ -428,9 +429,10 @@ class Verification:
         finding = settled(self._bench, case, finding)
         run.add(case, finding, recorder)
         self._keep_breaches(run, case, finding, recorder)
-        home = at_home(self._bench, case, finding)
-        if home is not None and run.is_new(home):
-            self._judge_one(run, home, eager)
+        for other in asked_instead(self._bench, case, finding):
+            if run.is_new(other) and not run.settled:
+                self._check()
+                self._judge_one(run, other, eager)
 
     def _keep_breaches(
         self, run: GateRun, case: CaseRecord, finding: Finding, recorder: Recorder

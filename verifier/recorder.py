@@ -78,7 +78,7 @@ class Recorder:
         before = digest(args)
         if options.config is None:
             options = replace(options, config=self.config)
-        if self.watch is not None:
+        if self.watch is not None and not options.bare:
             numpy = self.watch.bench.language is Language.NUMPY  # nothing else bears witness there
             options = replace(options, trace=True, below=options.below or numpy)
         reply = self.subject.call(args, options)
@@ -98,7 +98,7 @@ class Recorder:
 
 def _is_whole(options: CallOptions) -> bool:
     """Whether the kernel ran, and the referee holds all that it was given and gave."""
-    return not options.compile and options.vast is None
+    return not options.compile and not options.bare and options.vast is None
 
 
 class Bar:

@@ -106,11 +106,16 @@ class CallOptions:
     """Write down what runs on the device (CUDA only)."""
     below: bool = False
     """Look below the dispatch mode too, on all threads, for operations that it did not see."""
+    programs: bool = False
+    """Write down what each launch of Triton's runs."""
     compile: bool = False
     """On a machine without GPU: compile each launch for one, and run none."""
     config: int | None = None
     """Which of the configurations that an autotuner has left after pruning it must take, counted
     from 0 and round again, or the next that this device can launch; None leaves it to the tuner."""
+    bare: bool = False
+    """Call it as the clock does, with nothing set around it: what it launches is counted and, with
+    ``below``, seen from below what torch computes; no more."""
     vast: Vast | None = None
     """Blow the arguments up on the device, and bring a few rows of the outputs back."""
     timeout_s: float | None = None
@@ -176,6 +181,17 @@ class DeviceKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """What one launch of Triton's runs, as its interpreter and its compiler can agree on it."""
+
+    kernel: str
+    code: str
+    """A digest of the kernel's text, with all that it names."""
+    settings: str
+    """A digest of the plain values among its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """What one launch could reach and what it left there, as private CPU copies."""
 
@@ -223,8 +239,12 @@ class Reply:
     hidden: tuple[str, ...] | None = None
     """Names of torch compute operations that were done where no dispatch mode sees them, with
     ``below``; None where nobody looked, or could."""
+    met: tuple[str, ...] = ()
+    """Names of all torch operations that the dispatch mode saw, with ``below``."""
     launches: tuple[str, ...] = ()
     """Names of the kernels that it launched, with ``trace``."""
+    programs: tuple[Program, ...] = ()
+    """What each of them ran, in order, with ``programs``."""
     kernels: tuple[DeviceKernel, ...] = ()
     """What ran on the device, in order, with ``profile``; empty where no profiler works."""
     tuned: tuple[str, ...] = ()
@@ -235,6 +255,8 @@ class Reply:
     """The launches that Triton's compiler refused, and why, with ``compile``."""
     in_launch: str = ""
     """The kernel inside whose launch Triton's interpreter ended, if it may be to blame."""
+    deliberate: bool = False
+    """RAISED, by a statement of the kernel's own that does nothing else."""
     chosen: bool = False
     """UNSUPPORTED by what the kernel itself may have chosen: in its own words it asks for a GPU, or
     it has led the interpreter to where that fails."""

@@ -224,22 +224,10 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "knows_when_watched",
         "Honest in the calls that are looked into, and in no other",
         (
-            attack(
-                "mode_stack",
-                12,
-                escapes="the options of a call lie open in the process of the kernel",
-            ),
-            attack(
-                "frames", 12, escapes="the options of a call lie open in the process of the kernel"
-            ),
-            attack(
-                "closure", 12, escapes="the options of a call lie open in the process of the kernel"
-            ),
-            attack(
-                "slow_launch",
-                12,
-                escapes="a watched launch takes as long as its memory takes to copy",
-            ),
+            attack("mode_stack", 12),
+            attack("frames", 12),
+            attack("closure", 12),
+            attack("slow_launch", 12),
             attack("probe_launch", 12),
         ),
         ("g12/unseen_silence", "g12/hostile_alike"),
@@ -286,6 +274,7 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Careless at sizes that only some gates try",
         (
             attack("drops_nan", 2),
+            attack("long_rows", 2),
             attack("overflows", 10),
             attack("half_carry", 6),
             attack("ignores_strides", 7),
@@ -350,18 +339,9 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "engine_specific",
         "One program for the interpreter and another for the compiler",
         (
-            attack(
-                "raises_in_compiler",
-                12,
-                where=Where.INTERPRETER,
-                escapes="a kernel that raises where it would be compiled is not asked again",
-            ),
-            attack(
-                "two_bodies",
-                12,
-                where=Where.INTERPRETER,
-                escapes="the compiler is not asked about the code that ran",
-            ),
+            attack("raises_in_compiler", 12, where=Where.INTERPRETER),
+            attack("two_bodies", 12, where=Where.INTERPRETER),
+            attack("other_text", 12, where=Where.INTERPRETER),
         ),
         ("g12/violator_python_inside", "g12/violator_global_number"),
     ),
@@ -392,6 +372,8 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         "Refuses whatever would show what is wrong with it",
         (
             attack("refuses_nan", 2),
+            attack("refuses_and_sulks", 2),
+            attack("refuses_unlisted", 2),
             attack("refuses_few_rows", 12),
         ),
         ("g12/unjudged_picky",),

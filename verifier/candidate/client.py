@@ -48,6 +48,7 @@ from verifier.subject import (
     OutputInfo,
     Placement,
     Poison,
+    Program,
     Reply,
     ReplyKind,
     Watched,
@@ -375,7 +376,9 @@ class Candidate:
         return arenas.output_read(self._outputs, claim)
 
     def restart(self) -> None:
-        """The next call runs in a fresh process."""
+        """The next call runs in a fresh process, with the compiler too."""
+        if self._twin is not None:
+            self._twin.restart()
         self._end(grace=False)
         if self._refused is not None and self._refused.kind in _ENDED:
             self._refused = None
@@ -527,12 +530,15 @@ class Candidate:
             effects_before=_texts(answer.get("effects_before", [])),
             ops=_texts(answer.get("ops", [])),
             hidden=None if answer.get("hidden") is None else _texts(answer["hidden"]),
+            met=_texts(answer.get("met", [])),
             launches=_texts(answer.get("launches", [])),
+            programs=_programs(answer.get("programs", [])),
             kernels=_kernels(answer.get("kernels", [])),
             tuned=_texts(answer.get("tuned", [])),
             configs=_count(answer.get("configs", 0)),
             refused=_texts(answer.get("refused", [])),
             in_launch=_text(answer.get("in_launch", "")),
+            deliberate=kind is ReplyKind.RAISED and answer.get("deliberate") is True,
             chosen=kind is ReplyKind.UNSUPPORTED and answer.get("chosen") is not False,
             latency_s=_seconds(answer.get("latency_s")),
         )
@@ -715,6 +721,8 @@ def _call_body(
             "trace": options.trace,
             "profile": options.profile,
             "below": options.below,
+            "bare": options.bare,
+            "programs": options.programs,
             "load": options.load,
             "side_stream": options.side_stream,
             "recheck_previous": options.recheck_previous,
@@ -767,6 +775,12 @@ def _kernels(values: Any) -> tuple[DeviceKernel, ...]:
     if not isinstance(values, list) or len(values) > _MAX_TEXTS:
         raise TypeError("a list of kernels is none, or too long")
     return tuple(DeviceKernel(_text(name), _seconds(taken) or 0.0) for name, taken in values)
+
+
+def _programs(values: Any) -> tuple[Program, ...]:
+    if not isinstance(values, list) or len(values) > _MAX_TEXTS:
+        raise TypeError("a list of programs is none, or too long")
+    return tuple(Program(*map(_text, told)) for told in values)
 
 
 def _plain_numbers(values: Any) -> tuple[int | float, ...]:

@@ -17,7 +17,8 @@ from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
-from verifier.candidate.errors import RefusedError
+from verifier.candidate.errors import RefusedError, SurroundingsError
+from verifier.candidate.replies import is_surroundings
 
 TARGETS: Final = tuple(GPUTarget("cuda", capability, 32) for capability in (90, 100, 80))
 """Hopper first; a kernel may be written for one of the others alone."""
@@ -79,7 +80,9 @@ def _compiling(run: Callable[..., Any]) -> Callable[..., Any]:
             _ABSENT.device = device
             try:
                 return _fitting(run(function, *args, grid=grid, warmup=True, **kwargs))
-            except Exception as error:  # noqa: BLE001 - whatever Triton's compiler throws
+            except Exception as error:
+                if is_surroundings(error):
+                    raise SurroundingsError(f"{type(error).__name__}: {error}") from error
                 first = first or error
         assert first is not None  # noqa: S101 - there are targets
         raise RefusedError(f"{type(first).__name__}: {first}") from first

@@ -158,6 +158,8 @@ _MODULES: Final = (  # noqa: SIM905 - reads better as text
     "torch torch.nn torch.nn.functional torch.cuda torch.cuda.streams torch.random torch.linalg "
     "torch.autograd torch.autograd.function torch.testing torch.special torch.fft "
     "triton triton.testing triton.runtime triton.runtime.jit triton.runtime.autotuner "
+    "triton.runtime.interpreter triton.language triton.language.core triton.language.math "
+    "triton.language.standard "
     "time numpy numpy.random numpy.linalg numpy.testing math os random gc builtins inspect"
 ).split()
 
@@ -230,11 +232,13 @@ def _our_classes() -> Iterator[type]:
 
 
 def _types() -> Iterable[type]:
+    from triton.language.core import tensor
     from triton.runtime.autotuner import Autotuner
-    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, TensorHandle
     from triton.runtime.jit import JITFunction, KernelInterface
 
     yield from _our_classes()
     yield from (torch.Tensor, torch._C.TensorBase, torch.cuda.Event, torch.cuda.Stream)
     yield from (torch.nn.Module, torch.autograd.Function, torch.UntypedStorage)
     yield from (Autotuner, InterpretedFunction, JITFunction, KernelInterface)
+    yield from (FunctionRewriter, TensorHandle, tensor)

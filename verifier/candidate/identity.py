@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any, Final
 
@@ -23,21 +24,25 @@ def _function(function: Any, seen: set[int]) -> Iterator[str]:
         return
     seen.add(id(plain))
     yield plain.__qualname__
-    yield from _code(plain.__code__)
+    yield from code_told(plain.__code__)
     for value in (plain.__defaults__, plain.__kwdefaults__):
         yield from _value(value, seen)
     for cell in plain.__closure__ or ():
-        yield from _value(cell.cell_contents, seen)
+        with suppress(ValueError):  # not filled yet
+            yield from _value(cell.cell_contents, seen)
     for name in sorted(_names(plain.__code__)):
         if name in plain.__globals__:
             yield from _value(plain.__globals__[name], seen)
 
 
-def _code(code: CodeType) -> Iterator[str]:
+def code_told(code: CodeType) -> Iterator[str]:
+    """What a piece of code does."""
     yield code.co_code.hex()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _code(constant)
+            yield from code_told(constant)
+        elif isinstance(constant, frozenset):
+            yield repr(sorted(map(repr, constant)))  # in an order that no process chooses
         else:
             yield repr(constant)
 

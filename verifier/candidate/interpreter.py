@@ -22,6 +22,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from verifier.candidate import programs
 from verifier.candidate.errors import UnsupportedError
 
 Accessed = Callable[..., None]
@@ -36,6 +37,7 @@ def adapt(accessed: Accessed) -> None:
     interpreter.InterpretedFunction.run = _silent(run)
     warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning, r"triton\.runtime\.interpreter")
     interpreter._patch_lang = _LANGUAGE.patch
+    programs.follow(interpreter.FunctionRewriter)
     _overflow_unseen(interpreter.interpreter_builder)
     interpreter._get_np_dtype = _by_name(interpreter._get_np_dtype)
     _libdevice_refuse()

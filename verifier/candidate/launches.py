@@ -6,12 +6,14 @@ The wrappers write down what was launched, and leave launches out when a call is
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from verifier.candidate.engine import Engine
-from verifier.candidate.errors import RefusedError
-from verifier.candidate.replies import interpreters_perhaps
+from verifier.candidate.errors import RefusedError, SurroundingsError
+from verifier.candidate.programs import program, settings
+from verifier.candidate.replies import interpreters_perhaps, is_surroundings
 from verifier.candidate.staging import MAX_NAMES, Stage
 from verifier.conventions.calling import Grid
 
@@ -22,6 +24,9 @@ class Launches:
     def __init__(self) -> None:
         self.stage: Stage | None = None
         self.interpreted = False
+        self.names: deque[str] = deque(maxlen=MAX_NAMES)
+        """Of what was launched last without a stage."""
+        self._config: int | None = None
 
     def install(self, engine: Engine) -> None:
         """Wrap the launch path for good."""
@@ -36,6 +41,11 @@ class Launches:
         for owner in (InterpretedFunction, JITFunction):
             owner.run = self._wrap(owner.run)
         Autotuner.run = self._wrap_tuner(Autotuner.run)
+
+    def unstaged(self, config: int | None) -> None:
+        """What comes is called without a stage; autotuners take this configuration."""
+        self.names.clear()
+        self._config = config
 
     def _adapt(self, engine: Engine) -> None:
         """Triton itself, where it runs nothing on a GPU."""
@@ -61,12 +71,14 @@ class Launches:
         @functools.wraps(run)
         def launch(function: Any, *args: Any, **kwargs: Any) -> Any:
             stage = self.stage
-            if stage is None or kwargs.get("warmup"):
-                return run(function, *args, **kwargs)
             name = str(getattr(function, "__name__", function))
+            if stage is None or kwargs.get("warmup"):
+                self.names.append(name)
+                return run(function, *args, **kwargs)
             if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
                 stage.evidence.launches.append(name)
             if stage.options.ablate:
+                _tell_program(stage, function, args, kwargs)
                 return None
             stage.reached(args, kwargs)
             with (
@@ -75,11 +87,15 @@ class Launches:
                 stage.launched(function, args, kwargs),
             ):
                 try:
-                    return run(function, *args, **kwargs)
+                    done = run(function, *args, **kwargs)
+                    _tell_program(stage, function, args, kwargs)
+                    return done
                 except RefusedError as error:
                     stage.evidence.refused.append(f"{name}: {error}")
                     raise
                 except Exception as error:
+                    if not self.interpreted and is_surroundings(error):
+                        raise SurroundingsError(f"{type(error).__name__}: {error}") from error
                     if self.interpreted and interpreters_perhaps(error):
                         stage.evidence.risen = error, name
                     raise
@@ -90,6 +106,7 @@ class Launches:
         """A launch that is none of Triton's, under the same eyes."""
         stage = self.stage
         if stage is None:
+            self.names.append(name)
             return run()
         if stage.options.trace and len(stage.evidence.launches) < MAX_NAMES:
             stage.evidence.launches.append(name)
@@ -106,7 +123,10 @@ class Launches:
         def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             stage = self.stage
             if stage is None:
-                return run(tuner, *args, **kwargs)
+                if self._config is None:
+                    return run(tuner, *args, **kwargs)
+                left = _in_turn(tuner, args, kwargs, self._config)
+                return _first_possible(run, tuner, left, args, kwargs)
             if stage.options.config is None:
                 result = run(tuner, *args, **kwargs)
             else:
@@ -118,6 +138,15 @@ class Launches:
             return result
 
         return tuned
+
+
+def _tell_program(
+    stage: Stage, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """A launch that was not refused, nor failed, has run this, or would have."""
+    if stage.options.programs and len(stage.evidence.programs) < MAX_NAMES:
+        told = function.__name__, program(function), settings(function, args, kwargs)
+        stage.evidence.programs.append(told)
 
 
 def _untimed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import errno
 import re
 import sys
@@ -15,7 +16,7 @@ from triton.runtime.errors import InterpreterError
 
 from verifier.candidate.arena import ALIGN_BYTES, MAX_OUTPUTS, round_up
 from verifier.candidate.dtypes import NAMES
-from verifier.candidate.errors import UnsupportedError
+from verifier.candidate.errors import SurroundingsError, UnsupportedError
 from verifier.conventions.errors import CompileError, EntryError, OutputError
 from verifier.subject import ReplyKind
 
@@ -57,7 +58,29 @@ def failure_classify(error: BaseException, *, loading: bool) -> tuple[ReplyKind,
 
 def is_our_refusal(error: BaseException) -> bool:
     """Whether it ended in something that we ourselves say does not exist here."""
-    return any(isinstance(link, UnsupportedError) for link in _chain(error))
+    chain = list(_chain(error))
+    ours = any(isinstance(link, UnsupportedError) for link in chain)
+    return ours and not any(isinstance(link, SurroundingsError) for link in chain)
+
+
+def is_surroundings(error: BaseException) -> bool:
+    """Whether a launch ended in an error of the system's that none of the kernel's code had a part
+    in: Triton's cache, its compiler's files, its programs."""
+    if _out_of_memory(error):
+        return False
+    return isinstance(error, OSError) and all(map(_is_machinery, _modules(error)))
+
+
+def is_deliberate(error: BaseException) -> bool:
+    """Whether a statement that only raises has raised it, in code that is nobody's but the
+    kernel's."""
+    link = error.__traceback__
+    while link is not None and link.tb_next is not None:
+        link = link.tb_next
+    if link is None or _is_machinery(str(link.tb_frame.f_globals.get("__name__", ""))):
+        return False
+    code = link.tb_frame.f_code.co_code
+    return 0 <= link.tb_lasti < len(code) and code[link.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def interpreters_perhaps(error: Exception) -> bool:

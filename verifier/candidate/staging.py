@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -85,6 +85,8 @@ class Options:
     watch: bool = False
     profile: bool = False
     below: bool = False
+    bare: bool = False
+    programs: bool = False
     config: int | None = None
     vast: Vast | None = None
 
@@ -102,6 +104,8 @@ class Options:
             watch=bool(body["watch"]),
             profile=bool(body["profile"]),
             below=bool(body["below"]),
+            bare=bool(body["bare"]),
+            programs=bool(body["programs"]),
             config=None if body["config"] is None else int(body["config"]),
             vast=None if body["vast"] is None else Vast.from_json(body["vast"]),
         )
@@ -130,7 +134,9 @@ class Evidence:
     touched: list[str] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
     hidden: list[str] | None = None
+    met: dict[str, None] = field(default_factory=dict)
     launches: list[str] = field(default_factory=list)
+    programs: list[tuple[str, str, str]] = field(default_factory=list)
     ran: list[tuple[str, float]] = field(default_factory=list)
     tuned: list[str] = field(default_factory=list)
     configs: int = 0
@@ -294,7 +300,10 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        with nullcontext() if self.mark is None or types else self.mark.around(func):
+        if self.mark is None or types:
+            return self._dispatched(func, types, args, kwargs or {})
+        self.evidence.met[func._schema.name] = None
+        with self.mark.around(func):
             return self._dispatched(func, types, args, kwargs or {})
 
     def _dispatched(

@@ -262,6 +262,14 @@ def _is_tritons(kind: type) -> bool:
     return getattr(module, kind.__name__, None) is kind
 
 
+def is_from_triton(function: Any) -> bool:
+    """Whether Triton's modules know this very function by its name."""
+    name = getattr(function, "__name__", "")
+    place = getattr(getattr(function, "fn", function), "__module__", "")
+    module = sys.modules.get(place) if place in _TRITON else None
+    return module is not None and getattr(module, name, None) is function
+
+
 def _fields(value: Any) -> list[Any]:
     """What a wrapper of Triton's holds; a kernel or a dtype is as good as its name."""
     if getattr(value, "fn", None) is not None:

@@ -19,7 +19,7 @@ from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import check_output, worst
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import torch_dtype
-from verifier.referee.paths import other_paths
+from verifier.referee.paths import PATH, other_paths
 from verifier.referee.probes import first_dtypes, float_inputs, judged_dtypes, tiny_dims
 from verifier.subject import Arg, Subject
 
@@ -158,7 +158,8 @@ class Nonfinite:
             possible = _plants(bench, path.dtypes, target, short=False)
             plant = next(plant for plant in MOST_TELLING if plant in possible)
             case = self._case(bench, path.dims, path.dtypes, target, plant)
-            yield replace(case, label=f"{case.label}, {path.name}")
+            params = {**case.params, PATH: path.name}
+            yield replace(case, label=f"{case.label}, {path.name}", params=params)
 
     def _case(
         self,
@@ -184,7 +185,7 @@ class Nonfinite:
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         """Plant, call, compare the maps."""
-        clean, args = bench.args(case), bench.args(case)
+        args = bench.args(case)
         if not _plant(bench, case, args):
             return not_applicable("the input is empty at this shape")
         if _undefined(bench, args):
@@ -195,7 +196,7 @@ class Nonfinite:
         if isinstance(outputs, Finding):
             return outputs
         if _causal(bench, case):
-            return _compare_causal(bench, case, clean, args, outputs)
+            return _compare_causal(bench, case, bench.args(case), args, outputs)
         return bench.compare(case, args, outputs)
 
 

@@ -25,7 +25,8 @@ CONFIGS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 8, DeviceM
 """So many configurations of an autotuner are run, evenly spread over all."""
 RUNS_EACH: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 2, DeviceMode.CUDA: 4}
 RUNS_ELSEWHERE: Final = 3
-"""At each of the sizes at which a kernel may take another path."""
+"""On one of the other paths that a kernel may take, the last of them in a fresh process; on each
+further path one less, in one process."""
 ROWS: Final = 4
 """Independent rows in the interpreter: determinism shows at any size that fills a few programs."""
 
@@ -59,10 +60,15 @@ class Determinism:
             )
         label = "each configuration"
         yield bench.case(self.info.id, label, dims=dims, dtypes=dtypes, kind="configurations")
-        for path in other_paths(bench, self.info.id):
-            label, runs = f"repeated runs, {path.name}", RUNS_ELSEWHERE
+        for place, path in enumerate(other_paths(bench, self.info.id)):
             yield bench.case(
-                self.info.id, label, dims=path.dims, dtypes=path.dtypes, kind="few", runs=runs
+                self.info.id,
+                f"repeated runs, {path.name}",
+                dims=path.dims,
+                dtypes=path.dtypes,
+                kind="few" if place else "repeat",
+                runs=RUNS_ELSEWHERE - bool(place),
+                path=path.name,
             )
         label = "concurrent programs"
         yield bench.case(self.info.id, label, dtypes=dtypes, fill="heavy", kind="race")
@@ -82,7 +88,7 @@ class Determinism:
             return replace(nothing, refused_at=first.refused_at)
         runs = int(case.params.get("runs", RUNS[bench.mode]))
         for number in range(1, runs):
-            if case.params["kind"] == "repeat" and number == runs // 2:
+            if case.params["kind"] == "repeat" and number == (runs + 1) // 2:
                 subject.restart()
             again = self._run(bench, case, subject, number)
             if isinstance(again, Finding):

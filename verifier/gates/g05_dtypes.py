@@ -102,6 +102,7 @@ class Dtypes:
                         dtypes=dtypes,
                         fill=fill,
                         probe=probe.value,
+                        path=path.name,
                     )
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:

@@ -22,7 +22,7 @@ from verifier.referee.bench import Bench, Tensors
 from verifier.referee.compare import Rule, bitwise, check_output, worst
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import torch_dtype
-from verifier.referee.paths import other_paths
+from verifier.referee.paths import PATH, WHOLE_AND_SHORT, other_paths
 from verifier.referee.probes import float_inputs, judged_dtypes
 from verifier.subject import Arg, Subject
 
@@ -113,12 +113,16 @@ class Accumulation:
     def _elsewhere(
         self, bench: Bench, number: int, dtypes: Mapping[str, str]
     ) -> Iterator[CaseRecord]:
-        """On the kernel's other paths, as many orders as one call holds."""
+        """On the kernel's other paths, as many orders as one call holds. Whole and short sums lose
+        little, and 256 is one of the usual lengths."""
         reduction = bench.contract.behaviour.reductions[number]
         for path in other_paths(bench, self.info.id, reduction.dim, SHORTEST + 1):
+            if path.name == WHOLE_AND_SHORT.name:
+                continue
             length = path.dims[reduction.dim]
             first = next(self._orders(bench, number, path.dims, dtypes, length))
-            yield replace(first, label=f"{first.label}, {path.name}")
+            params = {**first.params, PATH: path.name}
+            yield replace(first, label=f"{first.label}, {path.name}", params=params)
 
     def _orders(
         self,

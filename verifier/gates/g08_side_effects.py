@@ -79,7 +79,9 @@ def _aliased(call: _Call) -> Finding | None:
             continue
         theirs = call.theirs(out)
         allowed = set(theirs.alias_inputs) if theirs else set()
-        names = {order[place] for place in set(info.alias_inputs) - allowed} - {out.in_place_of}
+        lent = {_storage(call.args[place]) for place in allowed}  # others may be packed into it
+        foreign = [n for n in info.alias_inputs if _storage(call.args[n]) not in lent]
+        names = {order[place] for place in foreign} - {out.in_place_of}
         if names:
             return failed(f"output {out.name} shares memory with input {sorted(names)[0]}")
         if set(info.alias_outputs) - set(theirs.alias_outputs if theirs else ()):

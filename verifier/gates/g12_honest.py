@@ -51,6 +51,7 @@ CALLS: Final = {DeviceMode.CPU_INTERPRET: 6, DeviceMode.CUDA: 48}
 ROWS: Final = 4
 CHANGES: Final = ("one element", "the first element", "the last element", "two exchanged")
 TRACED: Final = CallOptions(trace=True)
+STAGED: Final = CallOptions(trace=True, below=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
 WATCHES: Final = 2
 MAX_CALLS_BEFORE: Final = 16
@@ -153,16 +154,99 @@ def _nothing_launched(bench: Bench, reply: Reply) -> Finding:
     return failed("it launches no kernel")
 
 
+def unwatched(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """It does the same where nothing tells it that somebody looks: launches as it does under the
+    stage, lets torch compute nothing there, and is right."""
+    if bench.contract.behaviour.library_calls:
+        return not_applicable(PERMITTED)
+    args = bench.args(case)
+    bare = CallOptions(bare=True, below=True)
+    calls = [_get(bench, case, args, subject, how) for how in (STAGED, bare, STAGED)]
+    for call in calls:
+        if isinstance(call, Finding):
+            return call
+    (first, _), (alone, outputs), (again, _) = (c for c in calls if not isinstance(c, Finding))
+    if alone.hidden is None:
+        return not_applicable("torch's profiler does not work here")
+    more = set(alone.hidden) - {*first.met, *again.met}
+    if more:
+        names = ", ".join(sorted(name.removeprefix("aten::") for name in more)[:5])
+        return failed(f"where nobody seems to look, torch computes for it: {names}")
+    if Counter(alone.launches) not in (Counter(first.launches), Counter(again.launches)):
+        return failed("where nobody seems to look, it launches otherwise")
+    wrong = _plainly_wrong(bench, case, args, outputs)
+    if wrong and not bench.contract.behaviour.random:
+        return replace(wrong, detail=f"where nobody seems to look: {wrong.detail}")
+    return passed()
+
+
 def compiles(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
-    """Triton's compiler takes what it launches; its interpreter runs any Python in a kernel."""
-    options = CallOptions(compile=True, trace=True, poison=Poison.BIG)
-    reply = subject.call(bench.args(case), options)
-    if reply.refused and not (reply.returned and len(reply.launches) > len(reply.refused)):
-        return failed(f"Triton's compiler refuses {reply.refused[0]}")
-    if reply.returned and reply.launches:
+    """Triton's compiler takes what it launches, and that is what its interpreter runs, which takes
+    any Python in a kernel."""
+    dry, ran, compiled = _three_ways(bench, case, subject)
+    if compiled.refused and not _some_taken(compiled):
+        return failed(f"Triton's compiler refuses {compiled.refused[0]}")
+    if ran.returned and not ran.launches:
+        return not_applicable("nothing that could be compiled was seen: it launches nothing")
+    if not ran.returned or (compiled.kind is ReplyKind.UNSUPPORTED and not compiled.chosen):
+        if _some_taken(compiled):
+            return passed("Triton's compiler takes it")
+        reason = compiled.detail or "it launches nothing"
+        return not_applicable(f"nothing that could be compiled was seen: {reason}")
+    finding = _same_program(bench, dry, ran, compiled)
+    if finding.passed:
+        return finding
+    subject.restart()  # what one process has kept from earlier calls, the other may not have
+    finding = _same_program(bench, *_three_ways(bench, case, subject))
+    subject.restart()  # and what it keeps of a call without launches is nothing to go on with
+    return finding
+
+
+def _three_ways(bench: Bench, case: CaseRecord, subject: Subject) -> tuple[Reply, Reply, Reply]:
+    """The same call without its launches, as it is, and, if it launches, compiled without them."""
+    args, bare = bench.args(case), CallOptions(programs=True, trace=True, poison=Poison.BIG)
+    dry = subject.call(args, replace(bare, ablate=True))
+    ran = subject.call(args, replace(TRACED, programs=True))
+    if ran.returned and not ran.launches:
+        return dry, ran, Reply(ReplyKind.UNSUPPORTED)
+    return dry, ran, subject.call(args, replace(bare, compile=True))
+
+
+def _some_taken(compiled: Reply) -> bool:
+    return compiled.returned and len(compiled.launches) > len(compiled.refused)
+
+
+def _same_program(bench: Bench, dry: Reply, ran: Reply, compiled: Reply) -> Finding:
+    """Whether what ran is what was compiled. Until the first launch would have left something, a
+    call without launches goes the way of the compiler's: if not, it knows who runs it."""
+    missing = _programs_missing(ran, compiled)
+    where = "where Triton's compiler would run it"
+    if not missing:
+        other = not bench.contract.behaviour.random and _settings_missing(dry, compiled)
+        if other:
+            return inconclusive(f"other values are handed to {other[0]} {where}")
         return passed("Triton's compiler takes it")
-    reason = reply.detail or "it launches nothing"
-    return not_applicable(f"nothing that could be compiled was seen: {reason}")
+    refused = [text for text in compiled.refused if text.startswith(f"{missing[0]}: ")]
+    if refused:
+        return failed(f"Triton's compiler refuses {refused[0]}")
+    if compiled.returned and _programs_missing(dry, compiled):
+        return failed(f"another program is launched {where} than {missing[0]}")
+    if compiled.deliberate and dry.returned:
+        return failed(f"it raises {where}: {compiled.detail}")
+    how = f": {compiled.detail}" if compiled.detail else ""
+    return inconclusive(f"{missing[0]} is not launched {where}{how}")
+
+
+def _programs_missing(one: Reply, other: Reply) -> list[str]:
+    """The kernels whose code was launched in one call and not in the other."""
+    there = {program.code for program in other.programs}
+    return [program.kernel for program in one.programs if program.code not in there]
+
+
+def _settings_missing(one: Reply, other: Reply) -> list[str]:
+    there = {(program.code, program.settings) for program in other.programs}
+    told = [program for program in one.programs if (program.code, program.settings) not in there]
+    return [program.kernel for program in told]
 
 
 def ablation(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
@@ -624,7 +708,7 @@ def stream(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
 
 CHECKS: Final[Mapping[str, Callable[[Bench, CaseRecord, Subject], Finding]]] = {
     check.__name__: check
-    for check in (work, compiles, ablation, provenance, memory, repeats, stream, timed)
+    for check in (work, unwatched, compiles, ablation, provenance, memory, repeats, stream, timed)
 }
 
 
@@ -651,10 +735,11 @@ class Honest:
             yield bench.case(
                 GateId.HONEST, label, dims=few, dtypes=dtypes, check="work", profile=False
             )
-        if bench.mode is DeviceMode.CPU_INTERPRET and bench.language is Language.TRITON:
+        if bench.mode is DeviceMode.CPU_INTERPRET:
             for dtypes in bench.contract.dtype_assignments():
                 label = "-".join(("compiles", *dtypes.values()))
                 yield bench.case(GateId.HONEST, label, dims=few, dtypes=dtypes, check="compiles")
+        yield bench.case(GateId.HONEST, "unwatched", dims=few, check="unwatched")
         yield bench.case(GateId.HONEST, "ablation", dims=few, check="ablation")
         if not bench.contract.behaviour.random:
             yield bench.case(GateId.HONEST, "memory", dims=few, check="memory")

@@ -2,7 +2,7 @@
 
 A kernel may have a second code path, for tails, for short rows or for long ones, in which it is
 less careful than in the first. So each gate that judges a property puts its most telling case at
-sizes of other kinds, too: ragged and long, ragged and short (with many rows), and whole but long.
+sizes of other kinds, too: ragged or whole, long or short, with few rows or with many.
 Which sizes, is drawn from the master seed for each gate by itself: a kernel that is honest at the
 sizes that anybody can read in a contract or in this source has won nothing.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import lcm
+from math import lcm, prod
 from typing import Final
 
 from verifier.contract import Dim
@@ -29,13 +29,15 @@ MOST: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 4096, DeviceM
 """Greatest size of a long dim: compilers take seconds for blocks beyond."""
 MOST_ROWS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 40, DeviceMode.CUDA: 4096}
 """Greatest number of rows beside short dims, in the interpreter for the time that each takes."""
-FEW_ROWS: Final = 3
+FEW_ROWS: Final = 2
 MOST_STEPS: Final[Mapping[DeviceMode, int]] = {
     DeviceMode.CPU_INTERPRET: 1 << 16,
     DeviceMode.CUDA: 1 << 24,
 }
 """Greatest number of elements of any tensor that the reference makes: a measure of the work."""
 SHORT: Final = (3, 16)
+PATH: Final = "path"
+"""The parameter of a case at such sizes: the name of their kind."""
 TRIES: Final = 16
 """Draws for one kind, until the contract's constraints allow one."""
 
@@ -48,11 +50,18 @@ class Kind:
     ragged: bool
     long: bool
 
+    @property
+    def many_rows(self) -> bool:
+        """Beside short sizes they are affordable, and for one kind they are enough."""
+        return self.ragged and not self.long
 
+
+WHOLE_AND_SHORT: Final = Kind("whole and short", ragged=False, long=False)
 KINDS: Final = (
     Kind("ragged and long", ragged=True, long=True),
     Kind("ragged and short", ragged=True, long=False),
     Kind("whole and long", ragged=False, long=True),
+    WHOLE_AND_SHORT,
 )
 
 
@@ -104,6 +113,26 @@ def _rows(bench: Bench) -> tuple[str, ...]:
     return independent if set(bench.contract.dims) - set(independent) else ()
 
 
+def listed_dims(bench: Bench, stream: Stream, most: int) -> list[Dims]:
+    """Sizes that the contract names, in drawn order, each size of each dim once if ``most``
+    assignments hold them: what is left to ask of a kernel that refuses all others."""
+    orders: dict[str, list[int]] = {}
+    for name, dim in bench.contract.dims.items():
+        few = [size for size in dim.candidates if size > 0]
+        sizes = [size for size in few if size > 1] if name in _rows(bench) else few
+        sizes = sizes or few or [dim.usual]
+        orders[name] = [sizes[place] for place in stream.permutation(len(sizes))]
+    count = min(most, max(len(sizes) for sizes in orders.values()))
+    trials = ({n: sizes[i % len(sizes)] for n, sizes in orders.items()} for i in range(count))
+    return [dims for dims in trials if _is_small(bench, dims)]
+
+
+def _is_small(bench: Bench, dims: Dims) -> bool:
+    rows = prod(dims[name] for name in _rows(bench))
+    fits = rows <= MOST_ROWS[bench.mode] and bench.elements(dims) <= bench.budget
+    return fits and bench.contract.allows(dims)
+
+
 @dataclass(frozen=True, slots=True)
 class _Draw:
     """Sizes of one kind."""
@@ -119,7 +148,7 @@ class _Draw:
         allows = self.bench.contract.allows
         for _ in range(TRIES):
             trial = self._rest()
-            size = self._long_size(trial) if self.kind.long else self._short_size()
+            size = self._long_size(trial) if self.kind.long else self._short_size(trial)
             trial[self.long] = size
             if allows(trial) and self._affordable(trial):
                 return trial
@@ -133,7 +162,7 @@ class _Draw:
         dims = self.bench.contract.dims
         drawn = {name: self._small(dim) for name, dim in dims.items() if name != self.long}
         rows = [name for name in _rows(self.bench) if name != self.long]
-        left = FEW_ROWS if self.kind.long else MOST_ROWS[self.bench.mode]
+        left = MOST_ROWS[self.bench.mode] if self.kind.many_rows else FEW_ROWS
         for place in self.stream.permutation(len(rows)):
             dim = dims[rows[place]]
             most = min(max(left, 2, dim.minimum), dim.maximum)  # two: one has no layout
@@ -158,26 +187,29 @@ class _Draw:
         whole = max(size // step, 1) * step
         return whole if dim.allows(whole) else _multiple(dim, size)
 
-    def _short_size(self) -> int:
+    def _short_size(self, rest: Mapping[str, int]) -> int:
+        """Up to the greatest tile or the usual size, of any magnitude."""
         dim = self.bench.contract.dims[self.long]
-        low = max(SHORT[0], self.least, dim.minimum)
-        return self._shaped(dim, _between(self.stream, low, max(low, SHORT[1] - 1, 2 * self.least)))
+        low = max(SHORT[0] if self.kind.ragged else VECTOR, self.least, dim.minimum)
+        high = self._edge(dim, max(self._most(rest), dim.minimum, 1)) - 1
+        return self._shaped(dim, _logarithmic(self.stream, low, high))
 
     def _long_size(self, rest: Mapping[str, int]) -> int:
-        """Beyond the greatest tile and the usual size. Ragged sizes are of any magnitude, whole
-        ones near the end of what is affordable, and now and then a power of two."""
+        """Beyond the greatest tile and the usual size: of any magnitude or, now and then for whole
+        sizes, near the end of what is affordable, or a power of two."""
         dim = self.bench.contract.dims[self.long]
         most = max(self._most(rest), dim.minimum, 1)
         edge = self._edge(dim, most)
-        if self.kind.ragged:
-            return self._shaped(dim, _logarithmic(self.stream, edge + 1, most))
-        size = self._shaped(dim, _between(self.stream, (edge + most) // 2 + 1, most))
-        power = 1 << (size.bit_length() - 1)
+        if self.kind.ragged or _between(self.stream, 0, 1):
+            size = self._shaped(dim, _logarithmic(self.stream, edge + 1, most))
+        else:
+            size = self._shaped(dim, _between(self.stream, (edge + most) // 2 + 1, most))
+        power, lower = 1 << (size.bit_length() - 1), size - lcm(VECTOR, dim.multiple_of)
         wanted = _between(self.stream, 0, 3) == 0
-        if wanted and power > edge and dim.allows(power):
-            return power
-        lower = size - lcm(VECTOR, dim.multiple_of)
-        return lower if size == power and lower > edge and dim.allows(lower) else size
+        if self.kind.ragged or (size == power) is wanted:
+            return size
+        other = power if wanted else lower
+        return other if other > edge and dim.allows(other) else size
 
     def _edge(self, dim: Dim, most: int) -> int:
         """The greatest size that still counts as short, and leaves room for longer ones."""
