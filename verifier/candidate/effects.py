@@ -168,11 +168,34 @@ _FOLLOWS: Final = frozenset({"torch.Storage"})
 """What torch itself sets anew (here with the default dtype)."""
 
 
+class _Owner:
+    """A module or a type, and those of its members that a checker relies on."""
+
+    def __init__(self, name: str, members: Any, watched: dict[str, Any]) -> None:
+        self._name, self._members, self._watched = name, members, watched
+        self._ids = self._identities()
+
+    def _identities(self) -> list[int]:
+        """Of all members, in order. What is watched stays alive, so nothing else can get its id."""
+        return list(map(id, self._members.values()))
+
+    def differences(self) -> Iterable[str]:
+        """After each call, over thousands of members: one by one only if any has changed."""
+        now = self._identities()
+        if now == self._ids:
+            return ()
+        get, watched = self._members.get, self._watched.items()
+        found = [f"{self._name}.{key}" for key, value in watched if get(key) is not value]
+        if not found:
+            self._ids = now
+        return found
+
+
 class Patches:
     """Identities of the functions and types that a checker relies on, before the kernel loads."""
 
     def __init__(self) -> None:
-        self._owners: list[tuple[str, Any, tuple[str, ...], tuple[Any, ...]]] = []
+        self._owners: list[_Owner] = []
         self._names: list[str] = []
         self._functions: list[types.FunctionType] = []
         self._codes: list[types.CodeType] = []
@@ -190,7 +213,7 @@ class Patches:
             for key, value in members.items()
             if _relied_on(value) and f"{owner}.{key}" not in _FOLLOWS
         }
-        self._owners.append((owner, members, tuple(watched), tuple(watched.values())))
+        self._owners.append(_Owner(owner, members, watched))
         for key, value in watched.items():
             if isinstance(value, types.FunctionType):
                 self._names.append(f"{owner}.{key}")
@@ -203,11 +226,8 @@ class Patches:
 
     def _differences(self) -> Iterable[str]:
         yield from (n for n, module in self._modules.items() if sys.modules.get(n) is not module)
-        for owner, members, keys, values in self._owners:
-            now = tuple(map(members.get, keys))
-            if not all(map(operator.is_, now, values)):  # thousands of entries after each call
-                pairs = zip(keys, now, values, strict=True)
-                yield from (f"{owner}.{key}" for key, new, old in pairs if new is not old)
+        for owner in self._owners:
+            yield from owner.differences()
         if not all(map(operator.is_, map(_code_of, self._functions), self._codes)):
             triples = zip(self._names, map(_code_of, self._functions), self._codes, strict=True)
             yield from (name for name, new, old in triples if new is not old)
