@@ -815,7 +815,8 @@ class Honest:
             if dims != few and bench.elements(dims) <= bench.budget
         ]
         others = list(bench.contract.dtype_assignments())[1:]
-        drawn = other_paths(bench, GateId.HONEST)[:1]
+        paths = other_paths(bench, GateId.HONEST)
+        drawn = sorted(paths, key=lambda path: bench.elements(path.dims))[:1]  # small data are kept
         return (
             [(dims, usual) for dims in affordable]
             + [(few, dtypes) for dtypes in others]
