@@ -160,7 +160,7 @@ def _moved(bench: Bench, case: CaseRecord, subject: Subject, seen: Reply) -> Fin
     if _uses(bench).computes or isinstance(golden, str):
         return None
     watched = subject.call(args, WATCHED)
-    if watched.watch_full or not (watched.returned and watched.watched):
+    if watched.watch_full or not (watched.returned and watched.launches):
         return None  # provenance says what becomes of that
     given = [arg for arg in args if isinstance(arg, torch.Tensor)]
     for out, truth in zip(bench.contract.outputs, golden, strict=True):
@@ -176,7 +176,7 @@ def _moved_one(
     bench: Bench, answer: torch.Tensor, given: Sequence[torch.Tensor], seen: Reply, watched: Reply
 ) -> Finding | None:
     if lies_in(answer, given):  # a copy, or a part: what else moves it can be told by name alone
-        names = {op.removeprefix("aten::") for op in seen.ops}
+        names = {op.removeprefix("aten::").partition(" ")[0] for op in seen.ops}
         own = sorted(names & MOVING & _uses(bench).plumbing)
         return failed(f"torch does what is all that the op does: {', '.join(own)}") if own else None
     early = before_launches(answer, watched)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from verifier.subject import Reply
+from verifier.subject import Reply, Watched
 
 _MAX_ROWS: Final = 64
 _SHORT: Final = 2
@@ -32,9 +32,10 @@ def is_telling(answer: torch.Tensor) -> bool:
 
 def before_launches(answer: torch.Tensor, reply: Reply) -> int | None:
     """The number of the first launch that is handed the answer, which none before it has left."""
-    for number, launch in enumerate(reply.watched):
+    launches = _launches(reply)
+    for number, launch in enumerate(launches):
         if lies_in(answer, launch.before):
-            earlier = (memory for other in reply.watched[:number] for memory in other.after)
+            earlier = (memory for other in launches[:number] for memory in other.after)
             return None if lies_in(answer, earlier) else number
     return None
 
@@ -42,10 +43,15 @@ def before_launches(answer: torch.Tensor, reply: Reply) -> int | None:
 def after_launches(answer: torch.Tensor, reply: Reply) -> bool:
     """Whether a launch has left the answer somewhere, or has worked on the memory that was
     returned."""
-    reached = {place for launch in reply.watched for place in launch.places}
+    launches = _launches(reply)
+    reached = {place for launch in launches for place in launch.places}
     if reply.final is None or reached & set(reply.final.places):
         return True
-    return any(lies_in(answer, launch.after) for launch in reply.watched)
+    return any(lies_in(answer, launch.after) for launch in launches)
+
+
+def _launches(reply: Reply) -> list[Watched]:
+    return [launch for launch in reply.watched if not launch.carries]
 
 
 def _rows(answer: torch.Tensor) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
