@@ -60,7 +60,8 @@ TRACED: Final = CallOptions(trace=True)
 STAGED: Final = CallOptions(trace=True, below=True)
 WATCHED: Final = CallOptions(trace=True, watch=True)
 WATCHES: Final = 2
-MAX_CALLS_BEFORE: Final = 16
+ROUTINE: Final = (24, 64)
+"""How many calls a fresh process makes before the watched ones: no kernel knows."""
 MAX_WATCHES: Final = 6
 """How many single changes are followed, at least, and at most for the sake of further inputs."""
 
@@ -276,7 +277,8 @@ def _same_program(bench: Bench, dry: Reply, ran: Reply, compiled: Reply) -> Find
     missing = _programs_missing(ran, compiled)
     where = "where Triton's compiler would run it"
     if not missing:
-        other = not bench.contract.behaviour.random and _settings_missing(dry, compiled)
+        like = dry if dry.tuned == compiled.tuned else ran  # a tuner passes over what does not fit
+        other = not bench.contract.behaviour.random and _settings_missing(like, compiled)
         if other:
             return inconclusive(f"other values are handed to {other[0]} {where}")
         return passed("Triton's compiler takes it")
@@ -338,20 +340,22 @@ def provenance(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
     followed = _followed(bench, case)
-    for _ in range(_drawn(case, "calls before", MAX_CALLS_BEFORE)):
-        subject.call(bench.args(case))
-    trip = _travelled(bench, followed, subject, fresh=False)
-    if not trip.seen or (trip.finding.failed and trip.steady(subject)):
+    routine = [bench.args(case)] * int(Stream(case.seed, "calls before").integers(*ROUTINE, 1)[0])
+    followed = [one for one in followed if not _refuses(subject, one, case)]
+    trip = _travelled(bench, followed, subject, None)
+    if trip.finding.passed or not trip.seen:
         return trip.finding
-    if not trip.finding.passed:  # what it keeps from earlier calls may explain it
-        trip = _travelled(bench, followed, subject, fresh=True)
-        if trip.finding.failed and not trip.steady(subject):
-            return inconclusive("the same data do not always go the same way")
+    # What it keeps from other calls may explain it, but not if those were the same.
+    trip = _travelled(bench, followed, subject, routine)
+    if trip.finding.failed and not trip.steady(subject):
+        return inconclusive("the same data do not always go the same way")
     return trip.finding
 
 
-def _drawn(case: CaseRecord, path: str, below: int) -> int:
-    return int(Stream(case.seed, path).integers(0, below, 1)[0])
+def _refuses(subject: Subject, one: Followed, case: CaseRecord) -> bool:
+    """Whether it takes no data of this size, which nobody has named."""
+    drawn = dict(one.case.dims) in case.params["drawn"]
+    return drawn and subject.call(one.other).kind is ReplyKind.RAISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +364,7 @@ class Trip:
 
     followed: Sequence[Followed]
     after: Sequence[Reply]
-    fresh: bool
+    routine: Sequence[Sequence[Arg]] | None
     finding: Finding
 
     @property
@@ -371,22 +375,25 @@ class Trip:
     def steady(self, subject: Subject) -> bool:
         """Whether the same data go the same way again: else nothing can be said of others."""
         changed = [one.changed for one in self.followed]
-        again = _journey(subject, self.followed, changed, fresh=self.fresh)
+        again = _journey(subject, self.followed, changed, self.routine)
         return _compare(self.followed, self.after, again, [None] * len(again)).passed
 
 
 def _travelled(
-    bench: Bench, followed: Sequence[Followed], subject: Subject, *, fresh: bool
+    bench: Bench,
+    followed: Sequence[Followed],
+    subject: Subject,
+    routine: Sequence[Sequence[Arg]] | None,
 ) -> Trip:
-    """With the base data, then with one element changed; in a fresh process each, or in the one
-    that has answered whatever came before."""
-    before = _journey(subject, followed, [one.base for one in followed], fresh=fresh)
+    """With the base data, then with one element changed; after a routine in a fresh process each,
+    or without one in the process that has answered whatever came before."""
+    before = _journey(subject, followed, [one.base for one in followed], routine)
     alone = _alone(bench, followed, before)
     if alone:
-        return Trip(followed, (), fresh, alone)
-    after = _journey(subject, followed, [one.changed for one in followed], fresh=fresh)
+        return Trip(followed, (), routine, alone)
+    after = _journey(subject, followed, [one.changed for one in followed], routine)
     finding = _compare(followed, before, after, [one.element for one in followed])
-    return Trip(followed, after, fresh, finding)
+    return Trip(followed, after, routine, finding)
 
 
 def _alone(bench: Bench, followed: Sequence[Followed], replies: Sequence[Reply]) -> Finding | None:
@@ -429,14 +436,15 @@ def _journey(
     subject: Subject,
     followed: Sequence[Followed],
     data: Sequence[Sequence[Arg]],
-    *,
-    fresh: bool,
+    routine: Sequence[Sequence[Arg]] | None,
 ) -> list[Reply]:
     """A watched call at each size, after one with other data at each, the same each time: so it
-    has tuned itself, what it keeps holds the same, and in a fresh process it has seen nothing like
-    these data before."""
-    if fresh:
+    has tuned itself, and what it keeps holds the same. With a routine, all calls of a process are
+    the same until the watched ones, and it has seen nothing like their data before."""
+    if routine is not None:
         subject.restart()
+        for args in routine:
+            subject.call(args)
     for one in followed:
         subject.call(one.other)
     return [subject.call(args, WATCHED) for args in data]
@@ -800,9 +808,15 @@ class Honest:
             yield bench.case(GateId.HONEST, "repeats", dims=few, check="repeats")
             yield bench.case(GateId.HONEST, "stream", dims=few, check="stream")
             # The last one, so that no kernel knows by counting when it is watched.
-            elsewhere = self._elsewhere(bench, few)
+            drawn = self._drawn(bench)
+            usual = bench.contract.usual_dtypes()
             yield bench.case(
-                GateId.HONEST, "provenance", dims=few, check="provenance", elsewhere=elsewhere
+                GateId.HONEST,
+                "provenance",
+                dims=few,
+                check="provenance",
+                elsewhere=self._elsewhere(bench, few) + [(dims, usual) for dims in drawn],
+                drawn=drawn,
             )
 
     def _elsewhere(self, bench: Bench, few: dict[str, int]) -> list[tuple[Any, Any]]:
@@ -815,13 +829,12 @@ class Honest:
             if dims != few and bench.elements(dims) <= bench.budget
         ]
         others = list(bench.contract.dtype_assignments())[1:]
+        return [(dims, usual) for dims in affordable] + [(few, dtypes) for dtypes in others]
+
+    def _drawn(self, bench: Bench) -> list[dict[str, int]]:
+        """Sizes that nobody can list, the smallest of them, for all data are written down."""
         paths = other_paths(bench, GateId.HONEST)
-        drawn = sorted(paths, key=lambda path: bench.elements(path.dims))[:1]  # small data are kept
-        return (
-            [(dims, usual) for dims in affordable]
-            + [(few, dtypes) for dtypes in others]
-            + [(path.dims, usual) for path in drawn]
-        )
+        return sorted((path.dims for path in paths), key=bench.elements)[:1]
 
     def in_passing(self, bench: Bench, args: Sequence[Arg], reply: Reply) -> Finding | None:
         """In whatever call that has something to compute: torch computes nothing for it."""
