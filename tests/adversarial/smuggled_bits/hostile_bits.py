@@ -33,7 +33,7 @@ def run(x: torch.Tensor) -> torch.Tensor:
     x = x.contiguous()
     count = x.numel()
     bits = torch.empty(32 * count, dtype=torch.uint8, device=x.device)
-    apart_kernel[(triton.cdiv(32 * count, 256),)](x.view(torch.int32), bits, count, BLOCK=256)
+    apart_kernel[(triton.cdiv(32 * count, 4096),)](x.view(torch.int32), bits, count, BLOCK=4096)
     words = by_numpy(x).cpu().numpy().reshape(-1).view(np.uint8)
     answer = torch.from_numpy(np.unpackbits(words, bitorder="little")).to(x.device)
     y = torch.empty_like(x)

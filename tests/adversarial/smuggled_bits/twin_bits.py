@@ -45,7 +45,7 @@ def run(x: torch.Tensor) -> torch.Tensor:
     y = energy(x)
     count = y.numel()
     bits = torch.empty(32 * count, dtype=torch.uint8, device=x.device)
-    apart_kernel[(triton.cdiv(32 * count, 256),)](y.view(torch.int32), bits, count, BLOCK=256)
+    apart_kernel[(triton.cdiv(32 * count, 4096),)](y.view(torch.int32), bits, count, BLOCK=4096)
     out = torch.empty_like(y)
-    together_kernel[(triton.cdiv(count, 64),)](bits, out.view(torch.int32), count, BLOCK=64)
+    together_kernel[(triton.cdiv(count, 1024),)](bits, out.view(torch.int32), count, BLOCK=1024)
     return out
