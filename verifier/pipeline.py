@@ -228,8 +228,9 @@ class Verification:
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
         self._bar = Bar(bench, gates, self._check)
-        self._in_passing: dict[GateId, Failure] = {}
-        """What gates would say of other gates' calls, until it is their turn."""
+        self._in_passing: dict[GateId, dict[GateId, Failure]] = {}
+        """What gates would say of other gates' calls, of one for each of those, until it is their
+        turn."""
         self._emit_progress = emit
         self._started = time.perf_counter()
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -343,18 +344,14 @@ class Verification:
     def amend(self, name: GateId, result: GateResult) -> GateResult:
         """The result of one gate, with what the calls of later gates showed to it here."""
         gate = self._bar.gate(name)
-        found = self._in_passing.pop(gate.info.id, None)
-        if (
-            found is None
-            or result.status is GateStatus.FAIL
-            or gate.info.id not in self._request.gates
-        ):
+        found = self._in_passing.pop(name, {})
+        if not found or result.status is GateStatus.FAIL or name not in self._request.gates:
             return result
-        return self._overruled(gate, result, found)
+        return self._overruled(gate, result, *found.values())
 
-    def _overruled(self, gate: Gate, result: GateResult, found: Failure) -> GateResult:
-        """The result of a gate whose own cases did not show what another call did."""
-        seen = self._result(GateRun(gate, passed=result.passed, failures=[found]))
+    def _overruled(self, gate: Gate, result: GateResult, *found: Failure) -> GateResult:
+        """The result of a gate whose own cases did not show what other calls did."""
+        seen = self._result(GateRun(gate, passed=result.passed, failures=list(found)))
         return replace(
             seen, notes=result.notes, evidence=result.evidence, duration_ms=result.duration_ms
         )
@@ -405,10 +402,7 @@ class Verification:
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
     def _judge_all(self, gate: Gate) -> GateRun:
-        run = GateRun(gate)
-        found = self._in_passing.pop(gate.info.id, None)
-        if found is not None:
-            run.failures.append(found)
+        run = GateRun(gate, failures=list(self._in_passing.pop(gate.info.id, {}).values()))
         eager = self._bench.new_eager()
         try:
             for case in gate.cases(self._bench):
@@ -444,7 +438,8 @@ class Verification:
         own = breaches.pop(run.gate.info.id, None)
         if own is not None and not finding.failed:
             run.failures.append(own)
-        self._in_passing = breaches | self._in_passing
+        for other, found in breaches.items():
+            self._in_passing.setdefault(other, {}).setdefault(run.gate.info.id, found)
 
     def _judge(self, case: CaseRecord, judge: Callable[[], Finding]) -> Finding:
         """A gate's finding; a mistake of the gate's own code is an ERROR of this case alone."""
@@ -498,9 +493,22 @@ class Verification:
             return _example(case, finding, calls)
         if not again.failed:
             detail = f"{finding.detail} (only after earlier calls in the same process)"
-            return _example(case, replace(finding, detail=detail), calls)
+            only_here = _example(case, replace(finding, detail=detail), calls)
+            return self._other_example(run, case) or only_here
         example = _example(small, again, fresh_calls)
         return replace(example, minimised_from=dict(case.dims)) if small != case else example
+
+    def _other_example(self, run: GateRun, known: CaseRecord) -> Counterexample | None:
+        """Another failure that does show in a process of its own, if there is one."""
+        for case in (case for case, _, _ in run.failures if case is not known):
+            try:
+                self._check()
+                finding, calls = self._fresh(run.gate, case)
+            except OverdueError:
+                return None
+            if finding.failed:
+                return _example(case, finding, calls)
+        return None
 
     def _minimise(self, gate: Gate, case: CaseRecord) -> CaseRecord:
         def still_fails(trial: CaseRecord) -> bool:

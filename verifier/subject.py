@@ -102,7 +102,7 @@ class CallOptions:
     poison: Poison = Poison.NAN
     placement: Placement = Placement.SAME
     guard: Poison = Poison.NAN
-    """Value of the canary zones (256 bytes on both sides of each storage)."""
+    """Value of the canary zones on both sides of each storage: 256 bytes, on a GPU 64 KB."""
     load: bool = False
     """Keep the device busy with unrelated work during the call."""
     side_stream: bool = False

@@ -424,3 +424,16 @@ def test_the_first_failure_can_end_it_all(tmp_path: Path, command: Command) -> N
     assert {(r.status, r.reason) for r in verdict.gates[1:11]} == {
         (GateStatus.NOT_APPLICABLE, "not tried: G1 failed")
     }
+
+
+def test_what_another_gates_calls_showed_is_a_failure_that_replays(
+    tmp_path: Path, command: Command
+) -> None:
+    kernel = ROOT / "tests/adversarial/input_mutation/hostile_late.py"
+    task, out = ROOT / "tests/adversarial/tasks/energy", tmp_path / "v.json"
+    words = ("--task", task, "--gates", "G1,G3,G8", "--device", "cpu", "--seed", 1, "--json", out)
+    assert command("verify", "--kernel", kernel, *words) == 1
+    result = from_json(Verdict, json.loads(out.read_text())).gates[7]
+    assert result.status is GateStatus.FAIL
+    assert "in a call of G3" in result.reason
+    assert command("replay", out, "--task", task, "--device", "cpu") == 0
