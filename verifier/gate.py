@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from verifier.records import CaseRecord, GateInfo, GateStatus, TensorSlice
 from verifier.subject import Subject
@@ -58,6 +58,19 @@ def not_applicable(reason: str) -> Finding:
 
 def inconclusive(reason: str) -> Finding:
     return Finding(GateStatus.INCONCLUSIVE, reason)
+
+
+MAX_EVIDENCE: Final = 8
+"""So many things that passed cases saw stand in one result."""
+
+
+def summary(status: GateStatus, passed: int, failed: int) -> str:
+    """A few words for the gate strip."""
+    if failed:
+        return f"{failed} of {passed + failed} cases"
+    if not passed:
+        return "not applicable" if status is GateStatus.NOT_APPLICABLE else "undecided"
+    return f"{passed} case{'s' if passed > 1 else ''}"
 
 
 class Gate(Protocol):

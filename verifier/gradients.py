@@ -34,7 +34,15 @@ from verifier.contract import (
     Weight,
 )
 from verifier.conventions.choose import Choice
-from verifier.gate import Finding, Gate, failed, not_applicable, passed
+from verifier.gate import (
+    MAX_EVIDENCE,
+    Finding,
+    Gate,
+    failed,
+    not_applicable,
+    passed,
+    summary,
+)
 from verifier.gates.g07_layout import BROADCAST
 from verifier.recorder import Watchful
 from verifier.records import CaseNote, CaseRecord, GateId, GateResult, GateStatus
@@ -71,7 +79,6 @@ _ORDER: Final = (
     GateStatus.NOT_APPLICABLE,
 )
 """Of two results of one gate, the first of these counts."""
-_MAX_EVIDENCE: Final = 8
 
 
 def upstream_name(output: str) -> str:
@@ -467,7 +474,7 @@ def merged(forward: GateResult, backward: GateResult) -> GateResult:
     passed, failed = forward.passed + backward.passed, forward.failed + backward.failed
     return replace(
         worse,
-        summary=_summary(status, passed, failed),
+        summary=summary(status, passed, failed),
         hard=forward.hard or backward.hard,
         passed=passed,
         failed=failed,
@@ -484,13 +491,5 @@ def _unasked(status: GateStatus, forward: GateResult, backward: GateResult) -> I
 
 
 def _evidence(forward: GateResult, backward: GateResult) -> tuple[str, ...]:
-    half = _MAX_EVIDENCE // 2
-    return (*forward.evidence, *backward.evidence[:half])[:_MAX_EVIDENCE]
-
-
-def _summary(status: GateStatus, passed: int, failed: int) -> str:
-    if failed:
-        return f"{failed} of {passed + failed} cases"
-    if not passed:
-        return "not applicable" if status is GateStatus.NOT_APPLICABLE else "undecided"
-    return f"{passed} case{'s' if passed > 1 else ''}"
+    half = MAX_EVIDENCE // 2
+    return (*forward.evidence, *backward.evidence[:half])[:MAX_EVIDENCE]

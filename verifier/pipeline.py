@@ -18,7 +18,7 @@ import torch
 from verifier.contract import Task, TaskError
 from verifier.conventions.choose import Choice, choose
 from verifier.device_lock import DeviceLock
-from verifier.gate import Finding, Gate
+from verifier.gate import MAX_EVIDENCE, Finding, Gate, summary
 from verifier.gates import (
     g01_agreement,
     g02_nonfinite,
@@ -89,7 +89,6 @@ MAX_DEATHS: Final = 3
 MAX_FAILURES: Final = 4
 """So many failed cases end a gate: the finding is made, more of the same only costs time."""
 
-MAX_EVIDENCE: Final = 8
 MINIMISE_TRIALS: Final = 24
 MINIMISE_S: Final[Mapping[DeviceMode, float]] = {
     DeviceMode.CPU_INTERPRET: 1.0,
@@ -471,7 +470,7 @@ class Verification:
         return GateResult(
             gate=run.gate.info.id,
             status=status,
-            summary=_summary(run),
+            summary=summary(status, run.passed, len(run.failures)),
             reason=reason,
             hard=any(finding.hard for _, finding, _ in run.failures),
             passed=run.passed,
@@ -611,16 +610,6 @@ def _first_reason(status: GateStatus, notes: Sequence[CaseNote]) -> str:
     if status is GateStatus.PASS:
         return ""
     return next((note.reason for note in notes if note.status is status), "no case to try")
-
-
-def _summary(run: GateRun) -> str:
-    """A few words for the gate strip."""
-    judged = run.passed + len(run.failures)
-    if run.failures:
-        return f"{len(run.failures)} of {judged} cases"
-    if not run.passed:
-        return "not applicable" if run.status is GateStatus.NOT_APPLICABLE else "undecided"
-    return f"{run.passed} case{'s' if run.passed > 1 else ''}"
 
 
 def build_bench(
