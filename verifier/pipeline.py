@@ -325,7 +325,7 @@ class Verification:
             if self._backward is not None and not stop and result.reason != NOT_ASKED:
                 result = merged(result, self._backward.ask(gate.info.id))
                 if self._request.fail_fast and result.status is GateStatus.FAIL:
-                    stop = f"not tried: {gate.info.id.value} failed"
+                    stop = _ended_by(gate)
             result = replace(result, duration_ms=(time.perf_counter() - started) * 1e3)
             self._emit(EventKind.GATE, to_json(result))
             results.append(result)
@@ -395,7 +395,7 @@ class Verification:
         if not run.failures:
             return ""
         if self._request.fail_fast:
-            return f"not tried: {run.gate.info.id.value} failed"
+            return _ended_by(run.gate)
         if run.gate.info.id is not GateId.AGREEMENT or run.passed or not run.deaths:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
@@ -600,6 +600,11 @@ def _example(case: CaseRecord, finding: Finding, calls: tuple[CallDigest, ...]) 
         got=finding.got,
         slices=finding.slices,
     )
+
+
+def _ended_by(gate: Gate) -> str:
+    """Why later gates are not tried where one failure is enough."""
+    return f"not tried: {gate.info.id.value} failed"
 
 
 def _not_applicable(gate: Gate, reason: str) -> GateResult:

@@ -121,7 +121,7 @@ class Bar:
     def owner(self, gate: Gate, case: CaseRecord) -> Gate:
         """The gate that makes the calls of a case which this gate judges."""
         name = case.params.get(CASE_OF)
-        return gate if name is None else next(g for g in self.gates if g.info.id == name)
+        return gate if name is None else self.gate(GateId(name))
 
     def judge(self, gate: Gate, case: CaseRecord, recorder: Recorder) -> Finding:
         """The gate's finding about a case of its own, or about the calls of another gate's."""

@@ -542,8 +542,8 @@ def _brought(marks: Sequence[torch.Tensor | bool]) -> list[bool]:
 
 def _distance(zone: torch.Tensor, dtype: torch.dtype, guard: Poison, *, from_end: bool) -> int:
     """How many bytes lie between the allocation and the nearest that was changed."""
-    wrong = elsewise(zone, dtype, guard).nonzero()
-    size = zone.numel() // elsewise(zone, dtype, guard).numel()
+    marks = elsewise(zone, dtype, guard)
+    wrong, size = marks.nonzero(), zone.numel() // marks.numel()
     return zone.numel() - (int(wrong[-1]) + 1) * size if from_end else int(wrong[0]) * size
 
 
