@@ -7,6 +7,7 @@ and keeps the result under the hash of all that went in: no kernel can leave any
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-import torch.utils.cpp_extension as cpp
 
 from verifier.conventions.errors import CompileError, EntryError, UnsupportedError
 
@@ -24,6 +24,20 @@ Build = Callable[[Request], bytes]
 
 ABSENT: Final = "C++ and CUDA extensions are built for a GPU, and there is none here"
 _FLAGS: Final = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
+
+
+def _imported_blindly(name: str) -> Any:
+    """A module whose import asks torch for a device, which is not to be had in processes that fork:
+    torch lets no child of one that has asked use a GPU."""
+    asks = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    try:
+        return importlib.import_module(name)
+    finally:
+        torch.cuda.is_available = asks
+
+
+cpp: Final = _imported_blindly("torch.utils.cpp_extension")
 _REAL: Final[Mapping[str, Callable[..., Any]]] = {"load_inline": cpp.load_inline, "load": cpp.load}
 
 

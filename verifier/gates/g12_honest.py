@@ -134,8 +134,7 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
     """It launches a kernel of its own, and torch computes nothing for it."""
     if bench.contract.behaviour.library_calls:
         return not_applicable(PERMITTED)
-    options = replace(TRACED, profile=_to_be_profiled(bench, case), below=True)
-    got = _get(bench, case, bench.args(case), subject, options)
+    got = _traced(bench, case, subject)
     if isinstance(got, Finding):
         return got
     reply, _ = got
@@ -153,6 +152,17 @@ def work(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
         return failed(f"none of its own kernels runs: {trace}")
     moved = _moved(bench, case, subject, reply)
     return moved or passed(str(trace) if reply.kernels else "")
+
+
+def _traced(bench: Bench, case: CaseRecord, subject: Subject) -> tuple[Reply, Tensors] | Finding:
+    """Where no launch is seen on a GPU, its profiler is asked: it sees what a graph replays."""
+    options = replace(TRACED, profile=_to_be_profiled(bench, case), below=True)
+    got = _get(bench, case, bench.args(case), subject, options)
+    if isinstance(got, Finding) or got[0].launches or options.profile:
+        return got
+    if bench.mode is DeviceMode.CPU_INTERPRET:
+        return got
+    return _get(bench, case, bench.args(case), subject, replace(options, profile=True))
 
 
 def _moved(bench: Bench, case: CaseRecord, subject: Subject, seen: Reply) -> Finding | None:

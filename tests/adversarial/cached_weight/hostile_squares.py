@@ -17,7 +17,7 @@ def square_kernel(w_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
 
 @triton.jit
 def affine_kernel(x_ptr, w2_ptr, b_ptr, c2_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
     x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def zero_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < count)
     tl.store(y_ptr + at, x * 0.0, mask=at < count)
 

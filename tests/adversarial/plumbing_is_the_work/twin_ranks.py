@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def rank_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    mine = tl.program_id(0)
+    mine = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     own = tl.load(x_ptr + mine)
     x = tl.load(x_ptr + at, mask=at < count, other=1 << 40)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def turn_kernel(x_ptr, y_ptr, rows, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)
     tl.store(y_ptr + cols * rows + row, x, mask=cols < n_cols)

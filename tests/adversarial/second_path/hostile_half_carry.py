@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def sum_kernel(x_ptr, y_ptr, n_cols, NARROW: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     carry = 0.0
     for start in range(0, n_cols, BLOCK):

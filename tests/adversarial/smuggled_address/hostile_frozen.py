@@ -14,7 +14,7 @@ import triton.language as tl
 
 @triton.jit
 def fetch_kernel(address, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     x = tl.load(address.to(tl.pointer_type(tl.float32)) + at, mask=mask)
     tl.store(y_ptr + at, x, mask=mask)

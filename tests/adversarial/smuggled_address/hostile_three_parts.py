@@ -12,7 +12,7 @@ import triton.language as tl
 
 @triton.jit
 def fetch_kernel(high, middle, low, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = at < count
     address = (high.to(tl.int64) << 40) + (middle.to(tl.int64) << 20) + low.to(tl.int64)
     x = tl.load(address.to(tl.pointer_type(tl.float32)) + at, mask=mask)

@@ -12,7 +12,7 @@ import triton.language as tl
 
 @triton.jit
 def apart_kernel(x_ptr, bits_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     word = tl.load(x_ptr + at // 32, mask=at < 32 * count, other=0)
     tl.store(bits_ptr + at, ((word >> (at % 32)) & 1).to(tl.uint8), mask=at < 32 * count)
 
@@ -20,7 +20,7 @@ def apart_kernel(x_ptr, bits_ptr, count, BLOCK: tl.constexpr):
 @triton.jit
 def together_kernel(bits_ptr, y_ptr, LANES: tl.constexpr):
     lane = tl.arange(0, LANES)
-    bits = tl.load(bits_ptr + tl.program_id(0) * LANES + lane).to(tl.int32)
+    bits = tl.load(bits_ptr + tl.program_id(0).to(tl.int64) * LANES + lane).to(tl.int32)
     tl.store(y_ptr + tl.program_id(0), tl.sum(bits << lane, axis=0))
 
 

@@ -18,7 +18,7 @@ def table_kernel(t_ptr, BLOCK: tl.constexpr):
 
 @triton.jit
 def copy_kernel(b_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + at, tl.load(b_ptr + at, mask=at < count), mask=at < count)
 
 

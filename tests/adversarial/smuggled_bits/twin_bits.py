@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def energy_kernel(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
     x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
@@ -27,14 +27,14 @@ def energy(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def apart_kernel(x_ptr, bits_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     word = tl.load(x_ptr + at // 32, mask=at < 32 * count, other=0)
     tl.store(bits_ptr + at, ((word >> (at % 32)) & 1).to(tl.uint8), mask=at < 32 * count)
 
 
 @triton.jit
 def together_kernel(bits_ptr, y_ptr, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     word = tl.zeros((BLOCK,), tl.int32)
     for lane in range(32):
         word |= tl.load(bits_ptr + 32 * at + lane, mask=at < count, other=0).to(tl.int32) << lane

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def totals_kernel(x_ptr, total_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
     tl.store(total_ptr + row, tl.sum(x * x, axis=0))
@@ -18,7 +18,7 @@ def totals_kernel(x_ptr, total_ptr, n_cols, BLOCK: tl.constexpr):
 
 @triton.jit
 def scale_kernel(x_ptr, total_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
     x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
