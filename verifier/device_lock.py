@@ -3,8 +3,9 @@
 A readers-writer lock on two files that all processes of a machine know. Who judges and who times
 pass the *turnstile*; who times keeps it while it waits and while it works, so that no newcomer
 delays it for ever. Who judges looks up between two calls (``give_way``), so that a timing waits for
-the calls under way and not for whole kernels. The system releases both files when a process ends,
-however it ends: nothing is left behind by ``kill -9``.
+the calls under way and not for whole kernels. A third file is held for calls that need most of the
+device's memory (``room``), of which one at a time can have it. The system releases all files when a
+process ends, however it ends: nothing is left behind by ``kill -9``.
 """
 
 from __future__ import annotations
@@ -52,19 +53,22 @@ class DeviceLock:
     """The lock of one device, for one thread of one process. ``shared`` may be nested in itself and
     in ``exclusive``; ``exclusive`` inside ``shared`` would wait for itself and is refused."""
 
-    def __init__(self, turnstile: int, use: int, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, turnstile: int, use: int, most: int = _NO_FILE, *, patience_s: float = PATIENCE_S
+    ) -> None:
         self.held = Held.NOTHING
         self.waited_s = 0.0
         """All the time that went by waiting; it is nobody's working time."""
         self._turnstile = turnstile
         self._use = use
+        self._most = most
         self._patience_s = patience_s
 
     @classmethod
     def of(cls, folder: Path, device: str, *, patience_s: float = PATIENCE_S) -> Self:
         """The lock that every process of this machine means by ``device``."""
         name = "kernelhub-" + re.sub(r"[^\w.-]", "-", device)
-        files = (_shared_file(folder / f"{name}.{part}") for part in ("turn", "use"))
+        files = (_shared_file(folder / f"{name}.{part}") for part in ("turn", "use", "room"))
         return cls(*files, patience_s=patience_s)
 
     @classmethod
@@ -74,10 +78,10 @@ class DeviceLock:
 
     def close(self) -> None:
         """Let go of everything. May be called twice."""
-        for fd in (self._use, self._turnstile):
+        for fd in (self._use, self._turnstile, self._most):
             if fd >= 0:
                 os.close(fd)
-        self._use = self._turnstile = _CLOSED
+        self._use = self._turnstile = self._most = _CLOSED
         self.held = Held.NOTHING
 
     @contextmanager
@@ -105,6 +109,15 @@ class DeviceLock:
         finally:
             self._leave()
             _release(self._turnstile)
+
+    @contextmanager
+    def room(self, check: Callable[[], None] = _nothing) -> Iterator[None]:
+        """Beside others, be the only one that needs most of the memory. As ``shared`` otherwise."""
+        self._acquire(self._most, fcntl.LOCK_EX, check)
+        try:
+            yield
+        finally:
+            _release(self._most)
 
     def give_way(self, check: Callable[[], None] = _nothing) -> None:
         """Between two calls: if somebody waits to time, step aside until it is done."""

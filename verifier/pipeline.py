@@ -226,7 +226,7 @@ class Verification:
         self._witness: Candidate | None = None
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
-        self._bar = Bar(bench, gates, self._check)
+        self._bar = Bar(bench, gates, self._check, lambda: self._lock.room(self._check))
         self._in_passing: dict[GateId, dict[GateId, Failure]] = {}
         """What gates would say of other gates' calls, of one for each of those, until it is their
         turn."""

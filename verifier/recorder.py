@@ -8,6 +8,7 @@ A kernel that behaves in the few calls that ask for one of these is caught in th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, runtime_checkable
 
@@ -20,6 +21,9 @@ FATAL: Final = frozenset(
     {ReplyKind.CRASHED, ReplyKind.TIMED_OUT, ReplyKind.MEMORY, ReplyKind.LOAD_FAILED}
 )
 """Replies after which trying the same kernel again and again only costs time."""
+
+Room = Callable[[], AbstractContextManager[None]]
+"""Gives what to hold while a call needs most of the device's memory."""
 
 CASE_OF: Final = "case_of"
 """In a case's params: the gate whose case it is, of which a call broke what another gate says."""
@@ -66,6 +70,8 @@ class Recorder:
     kinds: list[ReplyKind] = field(default_factory=list)
     config: int | None = None
     watch: Watch | None = None
+    room: Room = nullcontext
+    """Held for calls that need most of the device's memory."""
     breaches: dict[GateId, Finding] = field(default_factory=dict)
     """The first thing that each watchful gate had against a call."""
 
@@ -81,7 +87,8 @@ class Recorder:
         if self.watch is not None and not options.bare:
             numpy = self.watch.bench.language is Language.NUMPY  # nothing else bears witness there
             options = replace(options, trace=True, below=options.below or numpy)
-        reply = self.subject.call(args, options)
+        with nullcontext() if options.vast is None else self.room():
+            reply = self.subject.call(args, options)
         self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
         self.kinds.append(reply.kind)
         if self.watch is not None and reply.returned and _is_whole(options):
@@ -105,14 +112,19 @@ class Bar:
     """Where a kernel's cases are judged: by one gate, under the eyes of all."""
 
     def __init__(
-        self, bench: Bench, gates: Sequence[Gate], check: Callable[[], None] = lambda: None
+        self,
+        bench: Bench,
+        gates: Sequence[Gate],
+        check: Callable[[], None] = lambda: None,
+        room: Room = nullcontext,
     ) -> None:
-        self.bench, self.gates, self.check = bench, gates, check
+        self.bench, self.gates, self.check, self._room = bench, gates, check, room
         self._watch = Watch.of(bench, gates)
 
     def recorder(self, subject: Subject, case: CaseRecord) -> Recorder:
         """For the calls of one case."""
-        return Recorder(subject, self.check, config=config_of(case.seed), watch=self._watch)
+        config = config_of(case.seed)
+        return Recorder(subject, self.check, config=config, watch=self._watch, room=self._room)
 
     def gate(self, name: GateId) -> Gate:
         """The gate of this name."""

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -96,9 +97,9 @@ def _adversarial(mode: DeviceMode) -> Iterator[Known]:
             yield Known(each.path(one), task_folder(each.path(one)), "hostile")
 
 
-def _open(device: str) -> None:
+def _open(device: str, sharers: int) -> None:
     LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))  # a killed sweep leaves nothing
-    session = Session(device)
+    session = Session(device, sharers=sharers)
     atexit.register(session.close)
     _SESSIONS.append(session)
 
@@ -113,7 +114,8 @@ def _judge(known: Known) -> Line:
 def sweep(kernels: list[Known], device: str, workers: int) -> Iterator[Line]:
     """The lines as they come."""
     context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_open, initargs=(device,)) as pool:
+    opening = partial(_open, device, workers)
+    with ProcessPoolExecutor(workers, context, initializer=opening) as pool:
         try:
             for done in as_completed([pool.submit(_judge, known) for known in kernels]):
                 yield done.result()

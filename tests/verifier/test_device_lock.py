@@ -283,3 +283,11 @@ def test_a_machine_without_a_common_folder_is_told_what_to_set(
     monkeypatch.setattr("verifier.device_lock._PLACES", (str(tmp_path),))
     with pytest.raises(InfrastructureError, match="KERNELHUB_VERIFIER_LOCKS"):
         lock_folder({})
+
+
+def test_one_at_a_time_has_most_of_the_memory_and_the_others_judge_on(
+    lock: DeviceLock, other: DeviceLock, tmp_path: Path, holders: ExitStack
+) -> None:
+    hold(holders, tmp_path, "room")
+    with lock.shared(), other.shared(), pytest.raises(DeviceBusyError), lock.room():
+        pytest.fail("two had it")

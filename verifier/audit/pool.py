@@ -213,7 +213,7 @@ def start(number: int, plan: Plan) -> Worker:
     problem = ""
     for attempt in range(START_ATTEMPTS):
         try:
-            return Worker(number, plan.device, plan.options)
+            return Worker(number, plan.device, (*plan.options, "--sharers", str(plan.workers)))
         except (WorkerError, OSError) as error:
             problem = str(error)
             sys.stderr.write(f"audit: worker {number}, start {attempt + 1}: {problem}\n")

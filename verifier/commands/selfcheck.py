@@ -76,9 +76,14 @@ def _all(args: argparse.Namespace, trials: Sequence[Trial]) -> tuple[Environment
     """Every row in the order of the trials, from this process or from several."""
     if args.workers > 1:
         return _shared_out(args, trials)
-    with Session(args.device, unsafe=args.unsafe_no_sandbox, limits=LIMITS) as session:
+    with _session(args) as session:
         rows = list(sweep(session, trials, seed=args.seed, tell=_tell))
         return session.environment, rows
+
+
+def _session(args: argparse.Namespace, *, sharers: int = 1) -> Session:
+    unsafe = args.unsafe_no_sandbox
+    return Session(args.device, unsafe=unsafe, limits=LIMITS, sharers=sharers)
 
 
 def _tell(row: ControlRow) -> None:
@@ -104,7 +109,7 @@ MARKS: Final = {
 def _one_share(args: argparse.Namespace, trials: Sequence[Trial]) -> ExitCode:
     """As one of several: this share's rows as JSON lines, behind a line with the environment."""
     number, of = (int(text) for text in args.share.split("/"))
-    with Session(args.device, unsafe=args.unsafe_no_sandbox, limits=LIMITS) as session:
+    with _session(args, sharers=of) as session:
         _line(to_json(session.environment))
         for row in sweep(session, trials[number::of], seed=args.seed):
             _line(printable(to_json(row)))

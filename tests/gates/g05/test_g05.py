@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +15,8 @@ from tests.gates.inprocess import CUDA, judge_eager, make_bench
 from verifier.candidate.client import Sandbox
 from verifier.gates.g05_dtypes import GATE, cut_to_tf32
 from verifier.records import DeviceMode, GateStatus
+from verifier.referee.eager import Eager
+from verifier.subject import ORDINARY, Arg, CallOptions, Reply
 
 HERE = Path(__file__).parent
 VIOLATORS = sorted(HERE.glob("violator*.py"))
@@ -86,3 +90,22 @@ def test_bf16_is_not_judged_by_the_interpreter() -> None:
 def test_tf32_shows_on_a_gpu(sandbox: Sandbox) -> None:
     judged = judge_kernel(GATE, sandbox, HERE / "kernels" / "tf32.py", only="low bits")
     assert judged.status is GateStatus.FAIL, judged.explain()
+
+
+class InTurn(Eager):
+    """Honest: adds one product after the other in fp32, which loses more than adding in pairs."""
+
+    def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
+        a, b = (arg.numpy() for arg in args if isinstance(arg, torch.Tensor))
+        terms = np.multiply(a[:, :, None], b[None], dtype=np.float32)
+        sums = np.cumsum(terms, axis=1, dtype=np.float32)[:, -1]
+        return replace(super().call(args, options), outputs=(torch.from_numpy(sums.copy()),))
+
+
+@pytest.mark.parametrize("length", [64, 12288])
+def test_what_adding_in_turn_loses_is_no_cut(length: int) -> None:
+    bench = make_bench("matmul")
+    probes = [case for case in GATE.cases(bench) if "low bits, low bits" in case.label]
+    case = replace(probes[0], dims={"M": 4, "N": 4, "K": length}, dtypes={"T": "float32"})
+    finding = GATE.judge(bench, case, InTurn(bench.reference, bench.device, allow_tf32=False))
+    assert finding.status is not GateStatus.FAIL, finding.detail
