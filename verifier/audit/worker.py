@@ -29,6 +29,7 @@ GRACE_S: Final = 60.0
 """A kernel is given up when its time limit, times the factor and plus this, has passed: the child
 keeps the limit itself, so something hangs that is not the kernel."""
 
+HEALTH: Final = "health"
 _STDERR_LINES: Final = 12
 _LINE_NBYTES: Final = 64 << 20
 
@@ -103,14 +104,13 @@ class Worker:
     # --- lines
 
     def _wait_ready(self) -> None:
-        try:
-            line = self._next(time.monotonic() + READY_S)
-        except WorkerError:
+        deadline = time.monotonic() + READY_S
+        event: object = HEALTH
+        while event == HEALTH:  # what it says of the device, before it is ready or gives up
+            event = self._next(deadline).get("event")
+        if event != "ready":
             self.end()
-            raise
-        if line.get("event") != "ready":
-            self.end()
-            raise WorkerError(f"the verifier is not ready: {line}")
+            raise WorkerError(f"the verifier said {event!r} before it was ready")
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._child.stdin is not None  # noqa: S101 - opened as a pipe above
