@@ -63,7 +63,7 @@ from verifier.records import (
 from verifier.referee.bench import Bench, load_reference
 from verifier.referee.refusals import ASKED_INSTEAD, asked_instead, settled
 from verifier.source import SourceFacts
-from verifier.subject import InfrastructureError, Subject, config_of
+from verifier.subject import InfrastructureError, ReplyKind, Subject, config_of
 
 GATES: Final[tuple[Gate, ...]] = (
     g01_agreement.GATE,
@@ -107,8 +107,6 @@ class Candidate(Subject, Protocol):
 
     @property
     def log(self) -> str: ...
-
-    def sibling(self) -> Candidate: ...
 
     def close(self) -> None: ...
 
@@ -154,6 +152,8 @@ class GateRun:
     failures: list[Failure] = field(default_factory=list)
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
+    returned: bool = False
+    """Whether any call gave a result."""
     evidence: list[str] = field(default_factory=list)
     asked_instead: list[CaseRecord] = field(default_factory=list)
 
@@ -171,6 +171,7 @@ class GateRun:
 
     def add(self, case: CaseRecord, finding: Finding, recorder: Recorder) -> None:
         self.deaths += recorder.deaths
+        self.returned = self.returned or ReplyKind.RETURNED in recorder.kinds
         if finding.failed:
             self.failures.append((case, finding, tuple(recorder.calls)))
         elif finding.passed:
@@ -223,8 +224,8 @@ class Verification:
         self._candidate = candidate
         self._bench = bench
         self._environment = environment
-        self._witness: Candidate | None = None
-        """Another process of the kernel's, in which failures are re-created and nothing else."""
+        self._other_is_clean = True
+        """Whether the kernel's other process has re-created failures at most."""
         self._cancelled = check
         self._bar = Bar(bench, gates, self._check, lambda: self._lock.room(self._check))
         self._in_passing: dict[GateId, dict[GateId, Failure]] = {}
@@ -236,23 +237,17 @@ class Verification:
 
     def run(self) -> Verdict:
         """Judge the kernel. Raises InfrastructureError or Cancelled; a bad kernel is a verdict."""
-        try:
-            return self._run()
-        finally:
-            self.close()
+        return self._run()
 
     def retire(self) -> None:
         """End its processes, so that nothing of them is there when a kernel is timed."""
-        self.close()
+        self._retire_other()
         if self._candidate is not None:
             self._candidate.restart()
 
-    def close(self) -> None:
-        """End what was started to re-create failures."""
-        if self._witness is not None:
-            self._witness.close()
-        if self._backward is not None:
-            self._backward.close()
+    def _retire_other(self) -> None:
+        if self._candidate is not None:
+            self._candidate.other().restart()
 
     def _run(self) -> Verdict:
         self._emit(EventKind.STARTED, self._announcement())
@@ -263,6 +258,7 @@ class Verification:
                 self._backward.retire()
         verdict = self._verdict(loose, results, ())
         if verdict.correct and self._request.timed and self._candidate is not None:
+            self._retire_other()
             verdict = self._measured(verdict)
         self._emit_log()
         final = replace(verdict, duration_ms=self._elapsed() * 1e3)
@@ -390,13 +386,14 @@ class Verification:
         )
 
     def _stop_reason(self, run: GateRun) -> str:
-        """A kernel that passed nothing in gate 1 because it cannot run is not tried further; nor is
-        one that failed, if nobody wants to know more."""
+        """A kernel that passed nothing in gate 1 because it cannot run, or that raised in every
+        call of it, is not tried further; nor is one that failed, if nobody wants to know more."""
         if not run.failures:
             return ""
         if self._request.fail_fast:
             return _ended_by(run.gate)
-        if run.gate.info.id is not GateId.AGREEMENT or run.passed or not run.deaths:
+        runs = run.passed or (run.returned and not run.deaths)
+        if run.gate.info.id is not GateId.AGREEMENT or runs:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
@@ -422,12 +419,17 @@ class Verification:
         recorder = self._bar.recorder(self._candidate, case)
         finding = self._judge(case, lambda: self._bar.judge(run.gate, case, recorder))
         finding = settled(self._bench, case, finding)
+        self._heed(recorder)
         run.add(case, finding, recorder)
         self._keep_breaches(run, case, finding, recorder)
         for other in asked_instead(self._bench, case, finding):
             if run.is_new(other) and not run.settled:
                 self._check()
                 self._judge_one(run, other, eager)
+
+    def _heed(self, recorder: Recorder) -> None:
+        """What a case's calls were leaves its traces in the process that they were made in."""
+        self._other_is_clean = self._other_is_clean and not recorder.strayed
 
     def _keep_breaches(
         self, run: GateRun, case: CaseRecord, finding: Finding, recorder: Recorder
@@ -517,7 +519,9 @@ class Verification:
                 return False
             assert self._candidate is not None  # noqa: S101 - there was a failure
             recorder = self._bar.recorder(self._candidate, trial)
-            return self._judge(trial, lambda: self._bar.judge(gate, trial, recorder)).failed
+            finding = self._judge(trial, lambda: self._bar.judge(gate, trial, recorder))
+            self._heed(recorder)
+            return finding.failed
 
         return smallest(
             self._bench.contract,
@@ -530,15 +534,15 @@ class Verification:
     def _fresh(self, gate: Gate, case: CaseRecord) -> tuple[Finding, tuple[CallDigest, ...]]:
         """In a process that has only re-created failures; where it does not show there, in one that
         has done nothing yet (on a GPU a process costs more than many calls)."""
-        used = self._witness is not None
-        if self._witness is None:
-            assert self._candidate is not None  # noqa: S101 - there was a failure
-            self._witness = self._candidate.sibling()
-        recorder = self._bar.recorder(self._witness, case)
-        finding = self._bar.judge(gate, case, recorder)
-        if finding.failed or not used:
-            return finding, tuple(recorder.calls)
-        return self._bar.judge_afresh(gate, case, self._witness)
+        assert self._candidate is not None  # noqa: S101 - there was a failure
+        other = self._candidate.other()
+        if self._other_is_clean:
+            recorder = self._bar.recorder(other, case)
+            finding = self._bar.judge(gate, case, recorder)
+            if finding.failed:
+                return finding, tuple(recorder.calls)
+        self._other_is_clean = True
+        return self._bar.judge_afresh(gate, case, other)
 
     # --- the end
 

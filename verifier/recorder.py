@@ -74,6 +74,8 @@ class Recorder:
     """Held for calls that need most of the device's memory."""
     breaches: dict[GateId, Finding] = field(default_factory=dict)
     """The first thing that each watchful gate had against a call."""
+    strayed: bool = False
+    """Whether the subject's other process was called, too."""
 
     @property
     def name(self) -> str:
@@ -92,11 +94,17 @@ class Recorder:
         self.calls.append(CallDigest(before, digest(reply.outputs) if reply.returned else ""))
         self.kinds.append(reply.kind)
         if self.watch is not None and reply.returned and _is_whole(options):
-            self.breaches = self.watch.breaches(args, reply) | self.breaches
+            for gate, finding in self.watch.breaches(args, reply).items():
+                self.breaches.setdefault(gate, finding)
         return reply
 
     def restart(self) -> None:
         self.subject.restart()
+
+    def other(self) -> Recorder:
+        """Of the other process; what it does is written down in the same place."""
+        self.strayed = True
+        return replace(self, subject=self.subject.other())
 
     @property
     def deaths(self) -> int:
@@ -150,6 +158,7 @@ class Bar:
     ) -> tuple[Finding, tuple[CallDigest, ...]]:
         """Judge one case in a fresh process; the finding, and the digests of all its calls."""
         subject.restart()
+        subject.other().restart()
         recorder = self.recorder(subject, case)
         return self.judge(gate, case, recorder), tuple(recorder.calls)
 

@@ -304,3 +304,7 @@ class Subject(Protocol):
 
     def restart(self) -> None:
         """Continue in a fresh process (a no-op for eager)."""
+
+    def other(self) -> Subject:
+        """The same in another process, always the same one, which lives on beside this one (eager
+        itself for eager)."""

@@ -80,6 +80,10 @@ class InProcess:
     def restart(self) -> None:
         self._entry, self._held = None, ()
 
+    def other(self) -> InProcess:
+        self.restart()
+        return self
+
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         self.calls += 1
         try:

@@ -96,6 +96,10 @@ class Picky:
     def restart(self) -> None:
         self.fresh = True
 
+    def other(self) -> Picky:
+        self.fresh = True
+        return self
+
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         fresh, self.fresh = self.fresh, False
         (x,) = args

@@ -51,6 +51,9 @@ class Counter:
     def restart(self) -> None:
         self.restarts += 1
 
+    def other(self) -> Counter:
+        return self
+
 
 def number(reply: Reply) -> int:
     return int(reply.outputs[0])

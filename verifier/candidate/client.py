@@ -267,6 +267,7 @@ class Candidate:
         self._refused: Reply | None = None
         self._deaths = 0
         self._overdue = False
+        self._other: Candidate | None = None
         self._twin: Candidate | None = None
         """The same kernel with the compiler, once it was asked for."""
         self._excused: dict[tuple[str, str], bool] = {}
@@ -277,9 +278,11 @@ class Candidate:
     def name(self) -> str:
         return "kernel"
 
-    def sibling(self) -> Candidate:
-        """The same kernel, to be run in another process."""
-        return Candidate(self._sandbox, self._source, self._how)
+    def other(self) -> Candidate:
+        """The same kernel in another process, with nothing of this one's in its memory."""
+        if self._other is None:
+            self._other = Candidate(self._sandbox, self._source, self._how)
+        return self._other
 
     @property
     def log(self) -> str:
@@ -385,8 +388,9 @@ class Candidate:
 
     def close(self) -> None:
         """End the process, if any, and release all shared memory. May be called twice."""
-        if self._twin is not None:
-            self._twin.close()
+        for mate in (self._twin, self._other):
+            if mate is not None:
+                mate.close()
         try:
             self._end(grace=False)
         except ServerGoneError:

@@ -60,11 +60,12 @@ class Remembered:
     """A subject that is called once for each (place in the judging, arguments, options)."""
 
     subject: Subject
-    deaths: int = 0
+    _deaths: int = 0
     _replies: dict[tuple[int, str, CallOptions], Reply] = field(default_factory=dict)
     _number: int = 0
     _restarts: int = 0
     _restarted: int = 0
+    _other: Remembered | None = None
 
     @property
     def name(self) -> str:
@@ -73,21 +74,33 @@ class Remembered:
     def begin(self) -> None:
         """The case is judged from its start once more."""
         self._number = self._restarts = 0
+        if self._other is not None:
+            self._other.begin()
 
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         self._number += 1
         key = (self._number, _identity(args), options)
         if key not in self._replies:
             reply = self.subject.call(args, options)
-            self.deaths += reply.kind in FATAL
+            self._deaths += reply.kind in FATAL
             self._replies[key] = reply
         return self._replies[key]
+
+    @property
+    def deaths(self) -> int:
+        """Of both processes."""
+        return self._deaths + (self._other.deaths if self._other is not None else 0)
 
     def restart(self) -> None:
         self._restarts += 1
         if self._restarts > self._restarted:
             self._restarted = self._restarts
             self.subject.restart()
+
+    def other(self) -> Remembered:
+        if self._other is None:
+            self._other = Remembered(self.subject.other())
+        return self._other
 
 
 def _identity(args: Sequence[Arg]) -> str:

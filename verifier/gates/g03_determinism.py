@@ -1,7 +1,7 @@
 """Gate 3, run-to-run determinism: the same input gives the same bytes, every time.
 
 Ten runs or more, at old and new addresses, over differently dirtied memory, with the device idle
-and busy, in two fresh processes; each configuration of an autotuner as a kernel of its own, which
+and busy, in two processes; each configuration of an autotuner as a kernel of its own, which
 must be right, too. What a contract declares nondeterministic is judged by value.
 """
 
@@ -25,7 +25,7 @@ CONFIGS: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 8, DeviceM
 """So many configurations of an autotuner are run, evenly spread over all."""
 RUNS_EACH: Final[Mapping[DeviceMode, int]] = {DeviceMode.CPU_INTERPRET: 2, DeviceMode.CUDA: 4}
 RUNS_ELSEWHERE: Final = 3
-"""On one of the other paths that a kernel may take, the last of them in a fresh process; on each
+"""On one of the other paths that a kernel may take, the last of them in another process; on each
 further path one less, in one process."""
 ROWS: Final = 4
 """Independent rows in the interpreter: determinism shows at any size that fills a few programs."""
@@ -89,7 +89,7 @@ class Determinism:
         runs = int(case.params.get("runs", RUNS[bench.mode]))
         for number in range(1, runs):
             if case.params["kind"] == "repeat" and number == (runs + 1) // 2:
-                subject.restart()
+                subject = subject.other()
             again = self._run(bench, case, subject, number)
             if isinstance(again, Finding):
                 return again

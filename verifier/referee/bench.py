@@ -112,6 +112,8 @@ class Bench:
     )
     _golden: OrderedDict[str, Tensors | str] = field(default_factory=OrderedDict, repr=False)
     _eager: OrderedDict[str, Reply] = field(default_factory=OrderedDict, repr=False)
+    _refused: set[str] = field(default_factory=set, repr=False)
+    """Sizes and dtypes that a fresh process of a subject's has refused."""
     _growth: list[Growth | None] = field(default_factory=list, repr=False)
 
     # --- cases and inputs
@@ -397,13 +399,15 @@ class Bench:
         if refused is None:
             return None
         plain = replace(case, fill="normal", seed=derive_seed(case.seed, "ordinary"))
-        for fresh in (False, True):
+        known = f"{subject.name} {sorted(case.dims.items())} {sorted(case.dtypes.items())}"
+        for fresh in (False, True)[: 1 if known in self._refused else 2]:
             if fresh:
                 subject.restart()
             ordinary = subject.call(self.args(plain))
             if ordinary.returned:
                 words = reply.detail.splitlines()[0][:120]
                 return failed(f"takes ordinary values of this shape and refuses these: {words}")
+        self._refused.add(known)
         return refused
 
     def compare(

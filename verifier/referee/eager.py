@@ -68,6 +68,10 @@ class Eager:
     def restart(self) -> None:
         """Nothing to restart."""
 
+    def other(self) -> Eager:
+        """Itself: no process of its own, and no history."""
+        return self
+
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         placed = self._place(args)
         if options.vast:

@@ -150,6 +150,9 @@ class Scaled:
     def restart(self) -> None:
         """Nothing to restart."""
 
+    def other(self) -> Scaled:
+        return self
+
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         reply = self._eager.call(args, options)
         outputs = tuple(
