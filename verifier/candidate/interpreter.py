@@ -22,7 +22,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from verifier.candidate import programs
+from verifier.candidate import language, programs
 from verifier.candidate.errors import UnsupportedError
 
 Accessed = Callable[..., None]
@@ -40,6 +40,7 @@ def adapt(accessed: Accessed) -> None:
     programs.follow(interpreter.FunctionRewriter)
     _overflow_unseen(interpreter.interpreter_builder)
     interpreter._get_np_dtype = _by_name(interpreter._get_np_dtype)
+    language.hasten()
     _libdevice_refuse()
 
 
