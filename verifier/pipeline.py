@@ -63,7 +63,7 @@ from verifier.records import (
 from verifier.referee.bench import Bench, load_reference
 from verifier.referee.refusals import ASKED_INSTEAD, asked_instead, settled
 from verifier.source import SourceFacts
-from verifier.subject import InfrastructureError, Subject, config_of
+from verifier.subject import InfrastructureError, ReplyKind, Subject, config_of
 
 GATES: Final[tuple[Gate, ...]] = (
     g01_agreement.GATE,
@@ -227,6 +227,8 @@ class Verification:
         """Another process of the kernel's, in which failures are re-created and nothing else."""
         self._cancelled = check
         self._bar = Bar(bench, gates, self._check)
+        self._ends: set[ReplyKind] = set()
+        """How its calls have ended so far."""
         self._in_passing: dict[GateId, dict[GateId, Failure]] = {}
         """What gates would say of other gates' calls, of one for each of those, until it is their
         turn."""
@@ -308,6 +310,7 @@ class Verification:
         try:
             recorder = Recorder(self._candidate, self._check, config=config_of(self._request.seed))
             result = run_loose(self._bench, recorder)
+            self._ends.update(recorder.kinds)
         except OverdueError:
             return None
         if result is not None:
@@ -390,13 +393,15 @@ class Verification:
         )
 
     def _stop_reason(self, run: GateRun) -> str:
-        """A kernel that passed nothing in gate 1 because it cannot run is not tried further; nor is
-        one that failed, if nobody wants to know more."""
+        """A kernel that passed nothing in gate 1 because it cannot run, or raises whatever it is
+        given, is not tried further; nor is one that failed, if nobody wants to know more."""
         if not run.failures:
             return ""
         if self._request.fail_fast:
             return _ended_by(run.gate)
-        if run.gate.info.id is not GateId.AGREEMENT or run.passed or not run.deaths:
+        if run.gate.info.id is not GateId.AGREEMENT or run.passed:
+            return ""
+        if not run.deaths and self._ends != {ReplyKind.RAISED}:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
@@ -423,6 +428,7 @@ class Verification:
         finding = self._judge(case, lambda: self._bar.judge(run.gate, case, recorder))
         finding = settled(self._bench, case, finding)
         run.add(case, finding, recorder)
+        self._ends.update(recorder.kinds)
         self._keep_breaches(run, case, finding, recorder)
         for other in asked_instead(self._bench, case, finding):
             if run.is_new(other) and not run.settled:
