@@ -152,8 +152,6 @@ class GateRun:
     failures: list[Failure] = field(default_factory=list)
     open: dict[tuple[GateStatus, str], int] = field(default_factory=dict)
     deaths: int = 0
-    returned: bool = False
-    """Whether any call gave a result."""
     evidence: list[str] = field(default_factory=list)
     asked_instead: list[CaseRecord] = field(default_factory=list)
 
@@ -171,7 +169,6 @@ class GateRun:
 
     def add(self, case: CaseRecord, finding: Finding, recorder: Recorder) -> None:
         self.deaths += recorder.deaths
-        self.returned = self.returned or ReplyKind.RETURNED in recorder.kinds
         if finding.failed:
             self.failures.append((case, finding, tuple(recorder.calls)))
         elif finding.passed:
@@ -228,6 +225,8 @@ class Verification:
         """Whether the kernel's other process has re-created failures at most."""
         self._cancelled = check
         self._bar = Bar(bench, gates, self._check, lambda: self._lock.room(self._check))
+        self._ends: set[ReplyKind] = set()
+        """How its calls have ended so far."""
         self._in_passing: dict[GateId, dict[GateId, Failure]] = {}
         """What gates would say of other gates' calls, of one for each of those, until it is their
         turn."""
@@ -304,6 +303,7 @@ class Verification:
         try:
             recorder = Recorder(self._candidate, self._check, config=config_of(self._request.seed))
             result = run_loose(self._bench, recorder)
+            self._ends.update(recorder.kinds)
         except OverdueError:
             return None
         if result is not None:
@@ -386,14 +386,15 @@ class Verification:
         )
 
     def _stop_reason(self, run: GateRun) -> str:
-        """A kernel that passed nothing in gate 1 because it cannot run, or that raised in every
-        call of it, is not tried further; nor is one that failed, if nobody wants to know more."""
+        """A kernel that passed nothing in gate 1 because it cannot run, or never gave a result, is
+        not tried further; nor is one that failed, if nobody wants to know more."""
         if not run.failures:
             return ""
         if self._request.fail_fast:
             return _ended_by(run.gate)
-        runs = run.passed or (run.returned and not run.deaths)
-        if run.gate.info.id is not GateId.AGREEMENT or runs:
+        if run.gate.info.id is not GateId.AGREEMENT or run.passed:
+            return ""
+        if not run.deaths and ReplyKind.RETURNED in self._ends:
             return ""
         return f"not tried: {run.failures[0][1].detail.splitlines()[0][:160]}"
 
@@ -421,6 +422,7 @@ class Verification:
         finding = settled(self._bench, case, finding)
         self._heed(recorder)
         run.add(case, finding, recorder)
+        self._ends.update(recorder.kinds)
         self._keep_breaches(run, case, finding, recorder)
         for other in asked_instead(self._bench, case, finding):
             if run.is_new(other) and not run.settled:

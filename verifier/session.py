@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -42,7 +41,6 @@ from verifier.records import (
     Progress,
     Verdict,
 )
-from verifier.referee.weight import rehearse
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
@@ -118,8 +116,6 @@ class Session:
             wait_asleep(self.device.index or 0)
         torch.set_num_threads(min(torch.get_num_threads(), THREADS[self.mode]))
         self._stack = ExitStack()
-        rehearsal = threading.Thread(target=rehearse)
-        rehearsal.start()  # while the forkserver imports, this process would only wait
         self.sandbox = self._stack.enter_context(
             Sandbox.open(
                 mode=self.mode,
@@ -138,7 +134,6 @@ class Session:
         self.sandbox.heed = self.watch.heed
         with self.lock.shared():
             self._try_out()
-        rehearsal.join()
 
     def _try_out(self) -> None:
         """Run a kernel that cannot be wrong. Raises InfrastructureError if it does not return:

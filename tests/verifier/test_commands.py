@@ -334,6 +334,18 @@ def test_a_broken_kernel_gets_a_verdict_that_says_why(
     assert message in verdict.gates[0].reason
 
 
+def test_a_kernel_that_raises_whatever_it_is_given_is_not_tried_further(
+    tmp_path: Path, command: Command
+) -> None:
+    kernel, out = write(tmp_path, "def run(x): raise ValueError('no')\n"), tmp_path / "v.json"
+    words = ("--kernel", kernel, "--device", "cpu", "--json", out)
+    assert command("verify", "--task", TASK, *words) == 1
+    verdict = from_json(Verdict, json.loads(out.read_text()))
+    assert {(r.status, r.reason) for r in verdict.gates[1:]} == {
+        (GateStatus.NOT_APPLICABLE, "not tried: the kernel raised ValueError: no")
+    }
+
+
 def test_only_the_gates_asked_for_are_judged(tmp_path: Path, verifier: Verifier) -> None:
     out = tmp_path / "verdict.json"
     kernel = write(tmp_path, GOOD)
@@ -394,22 +406,19 @@ BAD_JOBS: list[dict[str, Any]] = [
 BAD_LINES = ["junk", "[1]", "[" * 200_000, "\ufffd", ""]
 
 
-def test_serve_judges_jobs_in_order_and_survives_bad_ones(tmp_path: Path) -> None:
+def test_serve_judges_jobs_in_order_survives_bad_ones_and_drops_a_cancelled_one(
+    tmp_path: Path,
+) -> None:
     kernel = str(write(tmp_path, GOOD))
     job = {"task": str(TASK), "kernel": kernel, "gates": ["G1"], "measure": False, "seed": 1}
     bad = [{"id": f"bad {n}", **job, **fields} for n, fields in enumerate(BAD_JOBS)]
-    answers = serve({"id": "a", **job}, *bad, *BAD_LINES, {"id": "c", **job})
+    dropped = {"cancel": "b"}, {"id": "b", **job}
+    answers = serve({"id": "a", **job}, *bad, *BAD_LINES, *dropped, {"id": "c", **job})
     assert [answer["event"] for answer in answers[:2]] == ["health", "ready"]
     last = {answer["id"]: answer["event"] for answer in answers if "id" in answer}
-    assert last == {"a": "verdict", "c": "verdict"} | {one["id"]: "error" for one in bad}
+    told = {"a": "verdict", "b": "cancelled", "c": "verdict"}
+    assert last == told | {one["id"]: "error" for one in bad}
     assert len([one for one in answers if "id" not in one]) == 2 + len(BAD_LINES)
-
-
-def test_serve_drops_a_cancelled_job(tmp_path: Path) -> None:
-    kernel = str(write(tmp_path, GOOD))
-    job = {"id": "a", "task": str(TASK), "kernel": kernel, "seed": 1}
-    answers = serve({"cancel": "a"}, job)
-    assert answers[-1]["event"] == "cancelled"
 
 
 def test_the_first_failure_can_end_it_all(tmp_path: Path, command: Command) -> None:

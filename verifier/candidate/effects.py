@@ -173,21 +173,17 @@ class _Owner:
 
     def __init__(self, name: str, members: Any, watched: dict[str, Any]) -> None:
         self._name, self._members, self._watched = name, members, watched
-        self._ids = self._identities()
-
-    def _identities(self) -> list[int]:
-        """Of all members, in order. What is watched stays alive, so nothing else can get its id."""
-        return list(map(id, self._members.values()))
+        self._met = list(members.values())
 
     def differences(self) -> Iterable[str]:
         """After each call, over thousands of members: one by one only if any has changed."""
-        now = self._identities()
-        if now == self._ids:
+        members, met = self._members, self._met
+        if len(members) == len(met) and all(map(operator.is_, members.values(), met)):
             return ()
-        get, watched = self._members.get, self._watched.items()
+        get, watched = members.get, self._watched.items()
         found = [f"{self._name}.{key}" for key, value in watched if get(key) is not value]
         if not found:
-            self._ids = now
+            self._met = list(members.values())
         return found
 
 

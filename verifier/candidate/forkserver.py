@@ -103,12 +103,14 @@ class Forkserver:
 
     def _op_warm(self, message: Message) -> Body:
         """Import everything that a candidate needs, so that forks are cheap."""
+        gc.disable()  # what imports make stays: to look for garbage again and again is wasted
         from verifier.candidate import host
 
         host.warm(engine=Engine(message.body["engine"]), threads=int(message.body["threads"]))
         self._host = host.run
         gc.collect()
         gc.freeze()
+        gc.enable()
         self._baseline_bytes = processes.anonymous_bytes(os.getpid())
         return {"baseline_bytes": self._baseline_bytes}
 

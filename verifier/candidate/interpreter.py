@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import operator
 import types
 import warnings
 from collections.abc import Callable
@@ -22,7 +23,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from verifier.candidate import programs
+from verifier.candidate import language, programs
 from verifier.candidate.errors import UnsupportedError
 
 Accessed = Callable[..., None]
@@ -40,6 +41,7 @@ def adapt(accessed: Accessed) -> None:
     programs.follow(interpreter.FunctionRewriter)
     _overflow_unseen(interpreter.interpreter_builder)
     interpreter._get_np_dtype = _by_name(interpreter._get_np_dtype)
+    language.hasten()
     _libdevice_refuse()
 
 
@@ -97,16 +99,15 @@ class _Parts:
         for owner, name, original in scope._changes:
             first.setdefault((id(owner), name), (owner, name, original))
         self._parts = [(*part, vars(part[0])[part[1]]) for part in first.values()]
+        self._now = [(vars(owner).get, name) for owner, name, _, _ in self._parts]
+        self._plain = [plain for _, _, plain, _ in self._parts]
 
     def put(self) -> bool:
         """Put it in, if all is as it was when Triton did."""
-        parts = self._parts
-        if any(
-            vars(owner).get(name, interpreter._MISSING) is not plain
-            for owner, name, plain, _ in parts
-        ):
+        now = [get(name, interpreter._MISSING) for get, name in self._now]
+        if not all(map(operator.is_, now, self._plain)):
             return False
-        for owner, name, _, ours in parts:
+        for owner, name, _, ours in self._parts:
             setattr(owner, name, ours)
         return True
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from verifier.conventions.module import construct
+from verifier.referee.follower import Follower
 
 NEEDED: Final = ("Model", "get_inputs", "get_init_inputs")
 HEAVY: Final = frozenset(
@@ -120,7 +120,7 @@ class Sketch:
     """Of one forward pass, in order."""
 
 
-class _Seen(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Seen(Follower):
     """Notes each operation and the size of what it makes."""
 
     def __init__(self) -> None:

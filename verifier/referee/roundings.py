@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from verifier.referee.follower import Follower
 from verifier.referee.generator import Stream
 
 _aten: Final = torch.ops.aten
@@ -37,7 +37,7 @@ EXACT: Final = frozenset(
 """Operations that round nothing: what they pick or move must stay equal to what it was."""
 
 
-class Roundings(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Roundings(Follower):
     """While it is active, each fp64 result of arithmetic is off by ``STEP`` of itself, one way or
     the other; which, the draw decides."""
 

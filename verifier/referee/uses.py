@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from verifier.referee.follower import Follower
 from verifier.subject import BOOKKEEPING, PLUMBING, QUIET, Arg
 
 _FAMILIES: Final = (
@@ -63,7 +63,7 @@ def _uses(reference: Callable[..., Any], args: Sequence[Arg]) -> Uses:
     return Uses(frozenset(heard.plumbing), frozenset(heard.on_integers), bool(heard.others))
 
 
-class _Listening(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Listening(Follower):
     """Takes down each operation's name by what it is."""
 
     def __init__(self) -> None:

@@ -13,11 +13,11 @@ from math import log2
 from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from verifier.contract import Contract
 from verifier.records import CaseRecord
+from verifier.referee.follower import Follower
 from verifier.referee.inputs import make_args
 
 SMALL: Final = 8
@@ -25,7 +25,7 @@ SMALL: Final = 8
 Counts = tuple[int, ...]
 
 
-class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Sizes(Follower):
     """Notes the elements of whatever each operation returns."""
 
     def __init__(self) -> None:
@@ -63,12 +63,6 @@ class Growth:
                 size *= factors[name] ** powers[place]
             greatest = max(greatest, size)
         return int(greatest)
-
-
-def rehearse() -> None:
-    """What torch imports when operations are first followed (two seconds), imported beforehand."""
-    with _Sizes():
-        torch.ones(1)
 
 
 def measure_growth(contract: Contract, reference: Callable[..., Any]) -> Growth | None:

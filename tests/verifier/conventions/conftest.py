@@ -11,7 +11,7 @@ import pytest
 from verifier.candidate.client import Candidate, Sandbox
 from verifier.contract import Contract, load_task
 from verifier.conventions.choose import choose
-from verifier.records import DeviceMode
+from verifier.session import Session
 
 KERNELS: Final = Path(__file__).parent / "kernels"
 SOFTMAX: Final = (KERNELS / "softmax.cu").read_text()
@@ -21,9 +21,8 @@ Load = Callable[..., Candidate]
 
 
 @pytest.fixture(scope="package")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu") as opened:
-        yield opened
+def sandbox(verifier_session: Session) -> Sandbox:
+    return verifier_session.sandbox
 
 
 @pytest.fixture

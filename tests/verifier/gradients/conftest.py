@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from verifier.session import Session
 
 
-@pytest.fixture(scope="package")
-def session() -> Iterator[Session]:
-    with Session("cpu") as opened:
-        yield opened
+@pytest.fixture
+def session(verifier_session: Session) -> Session:
+    return verifier_session

@@ -6,7 +6,6 @@ the parts fit together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -14,13 +13,13 @@ import torch
 
 from tests.gates.inprocess import make_bench
 from verifier.candidate.client import Candidate, Sandbox
-from verifier.candidate.limits import Limits
 from verifier.candidate.timed import TimedCandidate, TimingError
 from verifier.contract import Workload
 from verifier.measure import decide
 from verifier.measure.latency import Stage
 from verifier.measure.looks import WrongOutputError
-from verifier.records import Clock, DeviceMode, Measurement
+from verifier.records import Clock, Measurement
+from verifier.session import Session
 
 HONEST = b"import torch\ndef run(x):\n    return torch.relu(x)\n"
 STALE = b"""
@@ -32,10 +31,9 @@ def run(x):
 """
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=Limits()) as opened:
-        yield opened
+@pytest.fixture
+def sandbox(verifier_session: Session) -> Sandbox:
+    return verifier_session.sandbox
 
 
 @pytest.fixture(autouse=True)

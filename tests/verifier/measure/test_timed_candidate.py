@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from verifier.candidate.client import Candidate, Demanded, Sandbox
-from verifier.candidate.limits import Limits
 from verifier.candidate.stopwatch import Setup, Tape, turned
 from verifier.candidate.timed import CaughtError, NoGraphError, TimedCandidate, TimingError
-from verifier.records import DeviceMode
+from verifier.session import Session
 from verifier.subject import Reply, ReplyKind
 
 KEY = (0x9E3779B97F4A7C15, 99)
@@ -33,10 +32,9 @@ stopwatch.Stopwatch.reveal = reveal
 Time = Callable[[bytes], TimedCandidate]
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox.open(mode=DeviceMode.CPU_INTERPRET, device="cpu", limits=Limits()) as opened:
-        yield opened
+@pytest.fixture
+def sandbox(verifier_session: Session) -> Sandbox:
+    return verifier_session.sandbox
 
 
 @pytest.fixture

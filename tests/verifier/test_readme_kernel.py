@@ -10,11 +10,13 @@ from typing import Final
 
 import pytest
 
+from tests.verifier.conftest import Command
 from verifier.records import GateId, GateStatus, Outcome
 from verifier.session import Job, Session
 
-REPO: Final = Path(__file__).parents[1]
+REPO: Final = Path(__file__).parents[2]
 SECTION: Final = re.compile(r"^## The verifier alone\n(.*?)^## ", re.DOTALL | re.MULTILINE)
+PROGRAM: Final = ".venv/bin/python -m verifier"
 TASK: Final = "benchmarks/fuzzoracle/tasks/softmax"
 
 
@@ -52,19 +54,48 @@ def lines_of_the_verifier() -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
-def test_the_lines_of_the_verifier_alone_do_what_they_say(checkout: Path) -> None:
-    said = []
-    for line in lines_of_the_verifier():
-        promised = re.search(r"# exit (\d)", line)
-        said.append(f"{line}\n[ $? = {promised[1] if promised else 0} ] || exit 9\n")
-    script = "".join(said)
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=checkout, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def promised(line: str) -> int:
+    """The exit code that a line of the README ends with."""
+    code = re.search(r"# exit (\d)", line)
+    return int(code[1]) if code else 0
+
+
+def bash(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = ["bash", "-c", script]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600)
+
+
+def words_of(lines: list[str], folder: Path) -> list[list[str]]:
+    """What the shell makes of the lines: the words that each command of the verifier gets."""
+    script = "\n".join(lines).replace(PROGRAM, "printf '%s\\n' COMMAND")
+    told = bash(script, folder).stdout.split("COMMAND\n")
+    return [command.splitlines() for command in told[1:]]
+
+
+def test_the_first_line_works_in_a_shell(checkout: Path) -> None:
+    lines = lines_of_the_verifier()
+    first = next(n for n, line in enumerate(lines) if PROGRAM in line)
+    done = bash("\n".join(lines[: first + 1]), checkout)
+    assert done.returncode == promised(lines[first]), done.stdout + done.stderr
     assert "ACCEPTED: 12 passed" in done.stdout
-    assert "REJECTED" in done.stdout
-    assert "An illusion" in done.stdout
-    assert "input digests match, output digests match" in done.stdout
-    assert "DIFFER" not in done.stdout
+
+
+def test_the_lines_of_the_verifier_alone_do_what_they_say(
+    checkout: Path,
+    command: Command,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On the warm session of this process: what starting one anew shows, the first line does."""
+    lines = lines_of_the_verifier()
+    codes = [promised(line) for line in lines if PROGRAM in line]
+    commands = zip(words_of(lines, checkout), codes, strict=True)
+    monkeypatch.chdir(checkout)
+    for words, code in list(commands)[1:]:
+        assert command(*words) == code, (words, capsys.readouterr())
+    said = capsys.readouterr().out
+    assert "REJECTED" in said
+    assert "An illusion" in said
+    assert "input digests match, output digests match" in said
+    assert "DIFFER" not in said
     assert {"verdict.json", "fuzz.json", "tolerances.json"} <= {p.name for p in checkout.iterdir()}
