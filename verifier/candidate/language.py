@@ -93,8 +93,7 @@ def _unless_alike(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _unless_the_same(plain: Callable[..., Any]) -> Callable[..., Any]:
     def cast(self: Any, value: Any, kind: Any, rounding: Any = None) -> Any:
-        same = value.dtype is kind and rounding is None  # to round what is not cast is an error
-        return value if same else plain(self, value, kind, rounding)
+        return value if value.dtype is kind else plain(self, value, kind, rounding)
 
     return cast
 
