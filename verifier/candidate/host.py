@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from verifier.candidate import effects
+from verifier.candidate import compiled, effects
 from verifier.candidate.arena import map_bytes
 from verifier.candidate.backward import differentiated
 from verifier.candidate.beneath import functions_remember
@@ -81,6 +81,7 @@ def warm(*, engine: Engine, threads: int) -> None:
     torch.set_num_threads(threads)
     _LAUNCHES.install(engine)
     extensions.install(None)
+    compiled.prepare(lambda: _LAUNCHES.stage is not None)
     if engine is Engine.GPU:
         rehearse_for_gpu()
     else:
