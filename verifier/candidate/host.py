@@ -41,6 +41,7 @@ from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import cuda, extensions, function, kernelbench, solution
 from verifier.conventions.calling import Convention, Setup
 from verifier.conventions.errors import CompileError, OutputError, UnsupportedError
+from verifier.conventions.names import LIBRARY_CALLS
 from verifier.subject import Poison, ReplyKind
 from verifier.vast import Vast
 
@@ -179,6 +180,8 @@ class Host:
             _device_start()
         if body["builds"]:
             extensions.install(lambda request: self._request_build(request, body["nonce"]))
+        if body["details"].get(LIBRARY_CALLS):
+            compiled.permit()
         self._state = effects.state_take()
         try:
             setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
