@@ -94,7 +94,8 @@ _compiled = torch.compile(reference, backend=_control_inductor)
 
 def run(*args):
     _control_ran.clear()
-    with torch.no_grad(), _control_exact({allow_tf32}):
+    wanted = any(getattr(arg, "requires_grad", False) for arg in args)
+    with torch.set_grad_enabled(wanted), _control_exact({allow_tf32}):
         result = _control_tuple(_compiled(*args))
     # Wherever torch.compile will not compile, it goes on eagerly and says nothing.
     if not _control_ran:
@@ -112,13 +113,10 @@ def control_source(task: Task, control: Control) -> str:
 
 
 def control_task(folder: Path, copy: Path, control: Control = Control.EAGER) -> Path:
-    """A copy of a task folder whose contract permits library calls; the copy's path. What is
-    compiled is asked for its forward pass alone."""
+    """A copy of a task folder whose contract permits library calls; the copy's path."""
     document = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     document.setdefault("behaviour", {})["library_calls"] = True
     document["convention"] = "function"
-    if control is Control.COMPILE:
-        document.pop("gradients", None)
     copy.mkdir(parents=True)
     (copy / "task.json").write_text(json.dumps(document), encoding="utf-8")
     (copy / "reference.py").write_bytes((folder / "reference.py").read_bytes())
