@@ -107,7 +107,7 @@ class Compiled:
     def _inductor(self, graph: Any, inputs: Any) -> Call:
         from torch._inductor import compile_fx
 
-        made = compile_fx.compile_fx(graph, inputs)
+        made: Any = compile_fx.compile_fx(graph, inputs)
 
         def counted(*args: Any) -> Any:
             self.runs += 1
