@@ -9,6 +9,7 @@ they are judged on a copy of the contract that permits library calls, and is the
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from verifier.candidate.limits import Limits
 from verifier.contract import Task, TaskError, load_task
-from verifier.records import GateResult, Verdict
+from verifier.records import DeviceMode, GateId, GateResult, GateStatus, Verdict
 from verifier.session import Job, Session
 from verifier.studies import Control, ControlGate, ControlRow
 
@@ -31,6 +32,9 @@ LIMITS: Final = Limits(call_s=240.0, load_s=120.0)
 """torch.compile builds in the call that first meets a size, in C++ on a machine without GPU."""
 
 TOTAL_S: Final = 1800.0
+
+CPU_COMPILER: Final = "g++"
+"""What Inductor looks for."""
 
 _CALL: Final = '''
 
@@ -112,7 +116,7 @@ def control_source(task: Task, control: Control) -> str:
     return task.reference_source.rstrip() + "\n" + _CALL + tail
 
 
-def control_task(folder: Path, copy: Path, control: Control = Control.EAGER) -> Path:
+def control_task(folder: Path, copy: Path) -> Path:
     """A copy of a task folder whose contract permits library calls; the copy's path."""
     document = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     document.setdefault("behaviour", {})["library_calls"] = True
@@ -180,13 +184,26 @@ def _judged(session: Session, trial: Trial, scratch: Path, seed: int) -> Control
         digest = task.digest
         kernel = scratch / "kernel.py"
         kernel.write_text(control_source(task, trial.control), encoding="utf-8")
-        copy = control_task(trial.folder, scratch / "task", trial.control)
-        job = Job(copy, kernel, seed=seed, timed=False, total_s=TOTAL_S)
-        gates = _gates(session.judge(job))
+        job = Job(
+            control_task(trial.folder, scratch / "task"),
+            kernel,
+            seed=seed,
+            timed=False,
+            total_s=TOTAL_S,
+        )
+        gates = _unasked(trial.control, session.mode) or _gates(session.judge(job))
     except TaskError as problem:
         error = str(problem)
     seconds = time.perf_counter() - started
     return ControlRow(trial.suite, trial.folder.name, digest, trial.control, gates, seconds, error)
+
+
+def _unasked(control: Control, mode: DeviceMode) -> tuple[ControlGate, ...]:
+    """What to say where this control cannot be made at all; nothing where it can."""
+    if control is Control.EAGER or mode is DeviceMode.CUDA or shutil.which(CPU_COMPILER):
+        return ()
+    reason = f"for a CPU torch.compile writes C++, and there is no {CPU_COMPILER} here"
+    return tuple(ControlGate(gate, GateStatus.NOT_APPLICABLE, 0, reason, "", ()) for gate in GateId)
 
 
 def _gates(verdict: Verdict) -> tuple[ControlGate, ...]:
