@@ -32,15 +32,20 @@ def prepare(is_staged: Callable[[], bool]) -> None:
     """Once, before any kernel is imported. ``is_staged`` says whether a stage is set."""
     import torch._dynamo
     import torch._inductor.config
+    import torch.hub
     from torch._dynamo.mutation_guard import install_generation_tagging_init
 
     install_generation_tagging_init()  # it patches torch.nn.Module, and would in a kernel's call
     torch._dynamo.config.recompile_limit = MOST_SIZES
     torch._dynamo.config.accumulated_recompile_limit = 16 * MOST_SIZES
     torch._dynamo.config.disable = True
-    # Other processes and threads would outlive the call that starts them.
+    # Other processes and threads would outlive the call that starts them: of compilers, and one
+    # that looks after the progress bars that torch makes while it traces, shown or not.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     torch._inductor.config.compile_threads = 1
+    bars: Any = vars(torch.hub).get("tqdm")
+    if bars is not None:
+        bars.monitor_interval = 0
     for name in _ALLOCATORS:
         _lead_back(name, is_staged)
 

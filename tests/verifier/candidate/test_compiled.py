@@ -34,6 +34,27 @@ def run(x):
     return y, torch.full((1,), float(len(ran)))
 """
 AGAIN = b"import torch\ntorch._dynamo.config.disable = False\n" + COUNTING
+MARKED = b"""
+import torch
+
+def run(x):
+    with torch.profiler.record_function("mine"):
+        return x.clone()
+"""
+BARRED = b"""
+import threading
+import torch
+
+class Bar(torch.hub.tqdm):
+    def __new__(cls, *args, **kwargs):  # where tqdm is installed, as tqdm does
+        if cls.monitor_interval:
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+        return object.__new__(cls)
+
+def run(x):
+    Bar(total=1, disable=True)
+    return x.clone()
+"""
 ALLOCATING = b"""
 import torch
 
@@ -118,3 +139,15 @@ def test_what_compiled_code_allocates_is_poisoned_and_guarded(ask: Ask, x: torch
     assert reply.returned, reply.detail
     assert reply.outputs[0].eq(2.0**100).all()
     assert reply.touched_guards == ("allocation 0: after its end",)
+
+
+def test_a_mark_for_the_profiler_is_no_operation_that_computes(ask: Ask, x: torch.Tensor) -> None:
+    reply = ask(MARKED, permitted=False).call([x], STAGED)
+    assert reply.ops == ("aten::clone",)
+    assert reply.hidden == ()
+
+
+def test_progress_bars_that_torch_makes_start_no_thread(ask: Ask, x: torch.Tensor) -> None:
+    reply = ask(BARRED, permitted=True).call([x])
+    assert reply.returned, reply.detail
+    assert reply.effects == ()
