@@ -10,6 +10,7 @@ gradients have, and leaves out the few questions that gradients do not answer.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,12 +46,13 @@ from verifier.gate import (
 )
 from verifier.gates.g07_layout import BROADCAST
 from verifier.recorder import Watchful
-from verifier.records import CaseNote, CaseRecord, GateId, GateResult, GateStatus
+from verifier.records import CaseNote, CaseRecord, DeviceMode, GateId, GateResult, GateStatus
 from verifier.referee.bench import NUDGES, Bench, Tensors, digest, greatest_move, remember
 from verifier.referee.compare import Rule, allowance, check_output, point_out, worst
 from verifier.referee.eager import Function, as_tuple
 from verifier.referee.generator import Stream
 from verifier.referee.inputs import make_args
+from verifier.referee.probes import judged_dtypes
 from verifier.referee.roundings import Roundings
 from verifier.subject import Arg, Reply, Subject
 
@@ -62,12 +64,21 @@ BACKWARD: Final = "backward"
 STRIDE_0: Final = "stride_0"
 """Parameter of a case whose upstream gradients are one value, repeated with stride 0."""
 
+LONG_SUM: Final = "long_sum"
+"""Parameter of a case in which gradients are sums of many terms over this dim."""
+
 GRADIENT: Final = "gradient of "
 _PREFIX: Final = "backward: "
 _WIDE: Final = frozenset({"float64", "float32", "bfloat16"})
 """Dtypes of which no ordinary value is so small that a power of two more or less rounds it."""
 _NEXT_TO_NOTHING: Final = 1e-12
 """A smaller part of a gradient may be what is left of a sum that is nothing."""
+_TERMS: Final = {DeviceMode.CPU_INTERPRET: 512, DeviceMode.CUDA: 1 << 14}
+"""So many terms of one sign leave a sum in half precision far behind, whatever their order."""
+_FEWEST: Final = 256
+_OTHERS: Final = (64, 16, 8)
+"""What the other dims are cut to, the first that fits."""
+_HALF: Final = frozenset({"float16", "bfloat16"})
 _UNFAIR: Final = frozenset({"zeros", "near_max"})
 """Gate 10's patterns of which formulas differ: the sign of a gradient that is zero (0 * g, or no g
 at all), and next to the greatest number, which factor a product begins with."""
@@ -414,22 +425,28 @@ class BackwardGate:
 
     def applies(self, bench: Bench) -> str | None:
         reason = self.gate.applies(bench)
+        if self.info.id is GateId.ACCUMULATION and any(_long_sums(bench)):
+            return None
         return reason and f"{_PREFIX}{reason}"
 
     def cases(self, bench: Bench) -> Iterator[CaseRecord]:
         """The gate's own, but for those that gradients do not answer, then those of gradients."""
-        yield from (case for case in self.gate.cases(bench) if _is_fair(case, bench))
+        if self.gate.applies(bench) is None:
+            yield from (case for case in self.gate.cases(bench) if _is_fair(case, bench))
         match self.info.id:
             case GateId.AGREEMENT:
                 yield bench.case(GateId.AGREEMENT, "upstream of stride 0", stride_0=True)
                 yield bench.case(GateId.AGREEMENT, "second pass over one graph", passes=2)
+            case GateId.ACCUMULATION:
+                yield from _long_sums(bench)
             case GateId.LAYOUT:
                 for item in upstreams(bench.contract):
                     layouts = {item.name: BROADCAST}
                     yield bench.case(GateId.LAYOUT, f"{BROADCAST}-{item.name}", layouts=layouts)
 
     def judge(self, bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
-        finding = _told(self.gate.judge(bench, case, subject))
+        judge = _long_sum if case.params.get(LONG_SUM) else self.gate.judge
+        finding = _told(judge(bench, case, subject))
         if not finding.failed:
             return finding
         detail = finding.detail
@@ -445,6 +462,95 @@ class BackwardGate:
             return None
         finding = self.gate.in_passing(bench, args, reply)
         return finding and _told(finding)
+
+
+def _long_sums(bench: Bench) -> Iterator[CaseRecord]:
+    """The gradient of what is used all along a dim is a sum over that dim: one with many terms, in
+    the half precisions that are judged here, where the contract wants sums carried more widely."""
+    if bench.contract.behaviour.accumulate in _HALF:
+        return
+    narrow = [d for d in judged_dtypes(bench) if _HALF & {*_gradient_dtypes(bench, d)}]
+    for dim in _broadcast_dims(bench.contract):
+        dims = _with_many(bench, dim)
+        for dtypes in narrow if dims else ():
+            label = f"sum of {dims[dim]} terms over {dim}, {'/'.join(dtypes.values())}"
+            yield bench.case(
+                GateId.ACCUMULATION, label, dims=dims, dtypes=dtypes, fill="uniform", long_sum=dim
+            )
+
+
+def _gradient_dtypes(bench: Bench, dtypes: Mapping[str, str]) -> Iterator[str]:
+    outputs = (out for out in bench.contract.outputs if out.name.startswith(GRADIENT))
+    return (bench.contract.dtype(out, dtypes) for out in outputs)
+
+
+def _broadcast_dims(contract: Contract) -> list[str]:
+    """Dims of some upstream gradient that some gradient has not."""
+    through = upstreams(contract)
+    grads = [out for out in contract.outputs if out.name.startswith(GRADIENT)]
+    return [
+        dim
+        for dim in contract.dims
+        if any(contract.axes(item, dim) for item in through)
+        and any(not _has(out, dim) for out in grads)
+    ]
+
+
+def _with_many(bench: Bench, dim: str) -> dict[str, int]:
+    """Small sizes, but this dim long; {} where neither contract nor memory let it be."""
+    length = _TERMS[bench.mode]
+    while length >= _FEWEST and not bench.contract.behaviour.fixed_shape:
+        for others in _OTHERS:
+            dims = {**_cut_to(bench.contract, others), dim: length}
+            if bench.contract.allows(dims) and bench.elements(dims) <= bench.budget:
+                return dims
+        length //= 2
+    return {}
+
+
+def _cut_to(contract: Contract, size: int) -> dict[str, int]:
+    """Of each dim the greatest candidate that is no greater, or the smallest."""
+    usual = contract.usual_dims()
+    ranked = {name: sorted({*dim.candidates, usual[name]}) for name, dim in contract.dims.items()}
+    return {
+        name: max((one for one in sizes if 0 < one <= size), default=sizes[-1])
+        for name, sizes in ranked.items()
+    }
+
+
+def _long_sum(bench: Bench, case: CaseRecord, subject: Subject) -> Finding:
+    """Those gradients are as right as their dtype and a sum in fp32 can be. Eager is no yardstick:
+    on a CPU torch itself sums some of them in half precision."""
+    args = bench.args(case)
+    reply = subject.call(args)
+    outputs = bench.refused_values(case, reply, subject) or bench.results(case, args, reply)
+    golden = bench.golden(args)
+    if isinstance(outputs, Finding):
+        return outputs
+    if isinstance(golden, str):
+        return not_applicable(f"the reference refuses this input: {golden}")
+    dim, moves = case.params[LONG_SUM], bench.sensitivity(args)
+    rows = zip(bench.contract.outputs, golden, outputs, moves, strict=True)
+    sums = (row for row in rows if row[0].name.startswith(GRADIENT) and not _has(row[0], dim))
+    return worst([_summed(bench, *row, case.dims[dim]) for row in sums])
+
+
+def _summed(
+    bench: Bench, out: Output, truth: torch.Tensor, got: torch.Tensor, move: float, terms: int
+) -> Finding:
+    """Equal terms can round the same way each time, so an fp32 sum may be off by that, too."""
+    scale = float(truth.abs().max()) if truth.numel() else 0.0
+    spare = (move if isfinite(move) else 0.0) + terms * 2.0**-24 * scale
+    rule = Rule(bench.rule_factor, spare=spare)
+    finding = check_output(out.name, truth, truth.to(got.dtype), got, rule)
+    return replace(
+        finding, detail=finding.detail.replace("eager", f"one rounding of {terms} terms")
+    )
+
+
+def _has(item: Output, dim: str) -> bool:
+    """Whether the size of an axis depends on this dim."""
+    return any(dim in re.findall(r"\w+", str(expression)) for expression in item.shape)
 
 
 def _told(finding: Finding) -> Finding:

@@ -9,6 +9,7 @@ they are judged on a copy of the contract that permits library calls, and is the
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from verifier.candidate.limits import Limits
 from verifier.contract import Task, TaskError, load_task
-from verifier.records import GateResult, Verdict
+from verifier.records import DeviceMode, GateId, GateResult, GateStatus, Verdict
 from verifier.session import Job, Session
 from verifier.studies import Control, ControlGate, ControlRow
 
@@ -31,6 +32,9 @@ LIMITS: Final = Limits(call_s=240.0, load_s=120.0)
 """torch.compile builds in the call that first meets a size, in C++ on a machine without GPU."""
 
 TOTAL_S: Final = 1800.0
+
+CPU_COMPILER: Final = "g++"
+"""What Inductor looks for."""
 
 _CALL: Final = '''
 
@@ -72,31 +76,34 @@ def run(*args):
 
 _COMPILE: Final = """
 
-def _control_compiled():
-    import torch
-    import torch._dynamo
-    import torch._inductor.config
+import torch
 
-    # One kernel meets many sizes here; at the default limit torch.compile goes eager unannounced.
-    torch._dynamo.config.recompile_limit = 4096
-    torch._dynamo.config.accumulated_recompile_limit = 65536
-    torch._inductor.config.compile_threads = 1
-    return torch.compile(reference)
+_control_ran = []
 
 
-_compiled = _control_compiled()
+def _control_inductor(graph, inputs):
+    from torch._inductor.compile_fx import compile_fx
+
+    compiled = compile_fx(graph, inputs)
+
+    def counted(*args):
+        _control_ran.append(None)
+        return compiled(*args)
+
+    return counted
+
+
+_compiled = torch.compile(reference, backend=_control_inductor)
 
 
 def run(*args):
-    import torch
-    from torch._dynamo.utils import counters
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    # Under a dispatch mode, which watches each call here, torch.compile runs eager without a word.
-    with _disable_current_modes(), torch.no_grad(), _control_exact({allow_tf32}):
+    _control_ran.clear()
+    wanted = any(getattr(arg, "requires_grad", False) for arg in args)
+    with torch.set_grad_enabled(wanted), _control_exact({allow_tf32}):
         result = _control_tuple(_compiled(*args))
-    if not counters["stats"]["unique_graphs"]:
-        raise RuntimeError("torch.compile compiled nothing: this would be eager once more")
+    # Wherever torch.compile will not compile, it goes on eagerly and says nothing.
+    if not _control_ran:
+        raise RuntimeError("nothing that torch.compile has compiled ran: this is eager once more")
     return result
 """
 
@@ -109,14 +116,11 @@ def control_source(task: Task, control: Control) -> str:
     return task.reference_source.rstrip() + "\n" + _CALL + tail
 
 
-def control_task(folder: Path, copy: Path, control: Control = Control.EAGER) -> Path:
-    """A copy of a task folder whose contract permits library calls; the copy's path. What is
-    compiled is asked for its forward pass alone."""
+def control_task(folder: Path, copy: Path) -> Path:
+    """A copy of a task folder whose contract permits library calls; the copy's path."""
     document = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     document.setdefault("behaviour", {})["library_calls"] = True
     document["convention"] = "function"
-    if control is Control.COMPILE:
-        document.pop("gradients", None)
     copy.mkdir(parents=True)
     (copy / "task.json").write_text(json.dumps(document), encoding="utf-8")
     (copy / "reference.py").write_bytes((folder / "reference.py").read_bytes())
@@ -180,13 +184,26 @@ def _judged(session: Session, trial: Trial, scratch: Path, seed: int) -> Control
         digest = task.digest
         kernel = scratch / "kernel.py"
         kernel.write_text(control_source(task, trial.control), encoding="utf-8")
-        copy = control_task(trial.folder, scratch / "task", trial.control)
-        job = Job(copy, kernel, seed=seed, timed=False, total_s=TOTAL_S)
-        gates = _gates(session.judge(job))
+        job = Job(
+            control_task(trial.folder, scratch / "task"),
+            kernel,
+            seed=seed,
+            timed=False,
+            total_s=TOTAL_S,
+        )
+        gates = _unasked(trial.control, session.mode) or _gates(session.judge(job))
     except TaskError as problem:
         error = str(problem)
     seconds = time.perf_counter() - started
     return ControlRow(trial.suite, trial.folder.name, digest, trial.control, gates, seconds, error)
+
+
+def _unasked(control: Control, mode: DeviceMode) -> tuple[ControlGate, ...]:
+    """What to say where this control cannot be made at all; nothing where it can."""
+    if control is Control.EAGER or mode is DeviceMode.CUDA or shutil.which(CPU_COMPILER):
+        return ()
+    reason = f"for a CPU torch.compile writes C++, and there is no {CPU_COMPILER} here"
+    return tuple(ControlGate(gate, GateStatus.NOT_APPLICABLE, 0, reason, "", ()) for gate in GateId)
 
 
 def _gates(verdict: Verdict) -> tuple[ControlGate, ...]:

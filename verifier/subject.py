@@ -45,7 +45,8 @@ QUIET: Final = frozenset(
     "aten::_reshape_alias "
     "aten::set_ aten::resize_ aten::is_same_size aten::is_pinned aten::_local_scalar_dense "
     "aten::sym_size aten::sym_stride aten::sym_numel aten::sym_storage_offset aten::record_stream "
-    "prim::device prim::layout aten::stride aten::size".split()
+    "prim::device prim::layout aten::stride aten::size profiler::_record_function_enter "
+    "profiler::_record_function_enter_new profiler::_record_function_exit".split()
 )
 """Operations that are no work at all."""
 

@@ -12,6 +12,7 @@ import torch
 from tests.gates.inprocess import TASKS
 from tests.verifier.conftest import Command
 from tests.verifier.studies_samples import control_row, control_sweep, gate
+from verifier import selfcheck
 from verifier.commands.selfcheck import report_lines
 from verifier.contract import load_task
 from verifier.records import GateId, GateStatus, Language
@@ -55,11 +56,10 @@ def test_a_control_uses_tf32_where_the_contract_permits_it(allowed: bool) -> Non
 def test_a_compiled_control_says_so_when_nothing_was_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(torch, "compile", lambda function: function)  # as a dispatch mode does
-    torch._dynamo.utils.counters["stats"].clear()
+    monkeypatch.setattr(torch, "compile", lambda function, **how: function)  # as limits do
     run = entry_of(control_source(load_task(SOFTMAX), Control.COMPILE))
     assert callable(run)
-    with pytest.raises(RuntimeError, match="compiled nothing"):
+    with pytest.raises(RuntimeError, match="eager once more"):
         run(torch.ones(2, 2))
 
 
@@ -94,6 +94,17 @@ def test_eager_is_accused_of_nothing_in_the_real_pipeline(verifier_session: Sess
     (row,) = sweep(verifier_session, find_trials([TASKS], [Control.EAGER], ["row_amax"]), seed=0)
     assert row.clean, [(one.gate, one.reason) for one in row.exceptions]
     assert row.digest == load_task(TASKS / "row_amax").digest
+
+
+def test_where_no_cpp_compiler_is_the_compiled_control_does_not_apply_and_says_why(
+    verifier_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selfcheck, "CPU_COMPILER", "no-such-compiler")
+    trials = find_trials([TASKS], [Control.COMPILE], ["row_amax"])
+    (row,) = sweep(verifier_session, trials, seed=0)
+    assert {one.status for one in row.gates} == {GateStatus.NOT_APPLICABLE}
+    assert row.gates[0].reason.endswith("there is no no-such-compiler here")
+    assert len(row.gates) == len(GateId)
 
 
 def test_a_task_that_cannot_be_used_is_a_row_and_ends_nothing(

@@ -80,10 +80,14 @@ def _gradients(
     again: bool,
 ) -> Sequence[Any]:
     """The gradients; with ``again`` those of a second pass over the kept graph, unless the kernel
-    refuses one, as it may where it has let its memory go."""
-    first = torch.autograd.grad(ends, leaves, upstream, retain_graph=again, allow_unused=True)
+    refuses one, as it may where it has let its memory go, or a graph that is kept at all, as what
+    torch.compile has made does."""
     if not again:
-        return first
+        return torch.autograd.grad(ends, leaves, upstream, allow_unused=True)
+    try:
+        first = torch.autograd.grad(ends, leaves, upstream, retain_graph=True, allow_unused=True)
+    except Exception:  # noqa: BLE001 - whatever it raises, it refuses
+        return torch.autograd.grad(ends, leaves, upstream, allow_unused=True)
     try:
         return torch.autograd.grad(ends, leaves, upstream, allow_unused=True)
     except Exception:  # noqa: BLE001 - whatever it raises, it refuses

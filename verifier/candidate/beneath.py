@@ -20,6 +20,9 @@ from torch._C._profiler import _EventType, _RecordFunctionFast
 from verifier.subject import PLUMBING, QUIET
 
 _ATEN: Final = "aten::"
+COMPILED: Final = "torch.compile"
+_REGION: Final = "Torch-Compiled Region"
+"""How dynamo's evaluation of frames marks what it has compiled, wherever a profiler looks on."""
 _TOO_DEEP: Final = "more than can be looked through"
 BLINDED: Final = "whatever it likes, for it switched off what sees it"
 _END: Final = "end"
@@ -70,6 +73,8 @@ class Mark:
             if seen:
                 yield from (f"{seen}, replaced",) if _is_replaced(seen) else ()
                 yield from self._hidden(event.children, seen.partition(".")[0])
+            elif name.startswith(_REGION):
+                yield COMPILED
             elif _is_transparent(event) or self._leads_to_a_mark(event):
                 yield from self._hidden(() if name == own else event.children, "")
             elif name != own:

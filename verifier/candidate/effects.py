@@ -74,7 +74,7 @@ def _random_states() -> State:
 def _process() -> State:
     state: State = {
         "working directory": _read_os(os.getcwd),
-        "recursion limit": sys.getrecursionlimit(),
+        "recursion limit": max(sys.getrecursionlimit(), _COMPILERS_RECURSION),
         "trace or profile function": (sys.gettrace(), sys.getprofile()),
         "signal handlers": tuple(signal.getsignal(n) for n in (signal.SIGINT, signal.SIGALRM)),
         "python threads": sorted(t.name for t in threading.enumerate()),
@@ -82,7 +82,21 @@ def _process() -> State:
         "raw threads": _thread_count(),
         "umask": _umask(),
     }
-    return state | {f"environment variable {k}": v for k, v in os.environ.items()}
+    mine = ((k, v) for k, v in os.environ.items() if k not in _COMPILERS_VARIABLES)
+    return state | {f"environment variable {k}": v for k, v in mine}
+
+
+_COMPILERS_RECURSION: Final = 2000
+_COMPILERS_VARIABLES: Final = frozenset(
+    {
+        "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
+        "KMP_DUPLICATE_LIB_OK",
+        "TRITON_CACHE_DIR",
+        "TRITON_PTXAS_PATH",
+        "TRITON_LIBDEVICE_PATH",
+    }
+)
+"""What torch.compile itself sets when it first compiles, and that matters to nobody else."""
 
 
 def _read_os(reader: Callable[[], Any]) -> Any:

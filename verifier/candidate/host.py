@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from verifier.candidate import effects
+from verifier.candidate import compiled, effects
 from verifier.candidate.arena import map_bytes
 from verifier.candidate.backward import differentiated
 from verifier.candidate.beneath import functions_remember
@@ -41,6 +41,7 @@ from verifier.candidate.witness import Launch, Witness, triton_remember
 from verifier.conventions import cuda, extensions, function, kernelbench, solution
 from verifier.conventions.calling import Convention, Setup
 from verifier.conventions.errors import CompileError, OutputError, UnsupportedError
+from verifier.conventions.names import LIBRARY_CALLS
 from verifier.subject import Poison, ReplyKind
 from verifier.vast import Vast
 
@@ -81,6 +82,7 @@ def warm(*, engine: Engine, threads: int) -> None:
     torch.set_num_threads(threads)
     _LAUNCHES.install(engine)
     extensions.install(None)
+    compiled.prepare(lambda: _LAUNCHES.stage is not None)
     if engine is Engine.GPU:
         rehearse_for_gpu()
     else:
@@ -178,6 +180,8 @@ class Host:
             _device_start()
         if body["builds"]:
             extensions.install(lambda request: self._request_build(request, body["nonce"]))
+        if body["details"].get(LIBRARY_CALLS):
+            compiled.permit()
         self._state = effects.state_take()
         try:
             setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)

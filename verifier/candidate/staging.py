@@ -168,6 +168,12 @@ class Stage(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._anywhere: Anywhere | None = None
         self._bounds: Bounds | None = None
 
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Else torch.compile runs whatever it meets here eagerly, now and, since it remembers that,
+        later: it would not be the kernel that is judged."""
+        return True
+
     @contextmanager
     def paused(self, *, noting: bool) -> Iterator[None]:
         """Allocations in here are not the kernel's own: Triton makes some for a launch.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 from verifier.contract import Contract, Input, Output
-from verifier.conventions.names import DEFAULT_ENTRY, MODULE_ENTRY
+from verifier.conventions.names import DEFAULT_ENTRY, LIBRARY_CALLS, MODULE_ENTRY
 
 _GLOBAL: Final = re.compile(r"\b__global__\b|^\s*//\s*@launch\b", re.MULTILINE)
 _PYTHON: Final = re.compile(r"^\s*(?:import|from|def|class)\s+\w+.*(?:$|:)", re.MULTILINE)
@@ -46,7 +46,8 @@ def choose(contract: Contract, source: str, entry: str = DEFAULT_ENTRY) -> Choic
     name = convention_of(contract.convention, source)
     if name == "kernelbench" and entry == DEFAULT_ENTRY:
         entry = MODULE_ENTRY
-    return Choice(name, entry, details(contract, name))
+    permitted = {LIBRARY_CALLS: True} if contract.behaviour.library_calls else {}
+    return Choice(name, entry, {**details(contract, name), **permitted})
 
 
 def convention_of(wanted: str, source: str) -> str:

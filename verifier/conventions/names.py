@@ -10,3 +10,6 @@ CONVENTIONS: Final = ("function", "kernelbench", "cuda", "flashinfer")
 DEFAULT_ENTRY: Final = "run"
 MODULE_ENTRY: Final = "ModelNew"
 """What stands for the default where kernels are modules."""
+
+LIBRARY_CALLS: Final = "library_calls"
+"""Among the details of a task that permits library calls; the host lets torch.compile compile."""

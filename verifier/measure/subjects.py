@@ -89,7 +89,48 @@ def eager(reference: Function, device: torch.device, *, allow_tf32: bool) -> Loc
 
 
 _MOST_COMPILATIONS: Final = 256
-_COMPILED: Final[dict[tuple[str, str], Any]] = {}
+
+
+class Compiled:
+    """What torch.compile makes of a function, and how often code that it made has run: wherever it
+    will not compile (a mode is set, a limit reached) it goes on eagerly and says nothing."""
+
+    def __init__(self, reference: Function) -> None:
+        self.runs = 0
+        # Each workload is a compilation of its own; beyond this many it would be eager.
+        torch._dynamo.config.recompile_limit = _MOST_COMPILATIONS
+        self._function = torch.compile(reference, backend=self._inductor, dynamic=False)
+
+    def __call__(self, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        return as_tuple(self._function(*args))
+
+    def _inductor(self, graph: Any, inputs: Any) -> Call:
+        from torch._inductor import compile_fx
+
+        made: Any = compile_fx.compile_fx(graph, inputs)
+
+        def counted(*args: Any) -> Any:
+            self.runs += 1
+            return made(*args)
+
+        return counted
+
+
+class LocalCompiled(Local):
+    """The baseline of torch.compile, which is none where nothing is compiled."""
+
+    def __init__(self, function: Compiled, device: torch.device, *, allow_tf32: bool) -> None:
+        super().__init__(COMPILE, function, device, allow_tf32=allow_tf32)
+        self._function = function
+
+    def arm(self, args: Sequence[Arg], setup: Setup) -> None:
+        before = self._function.runs
+        super().arm(args, setup)
+        if self._function.runs == before:
+            raise TimingError("torch.compile compiled nothing: it would be eager once more")
+
+
+_COMPILED: Final[dict[tuple[str, str], Compiled]] = {}
 """By the reference's module, whose name holds the task's digest: one compilation serves all kernels
 of a task that this process times."""
 
@@ -98,11 +139,8 @@ def compiled(reference: Function, device: torch.device, *, allow_tf32: bool) -> 
     """What torch.compile makes of the reference; it compiles when it is armed."""
     key = (reference.__module__, reference.__qualname__)
     if key not in _COMPILED:
-        # Each workload is a compilation of its own; beyond this many it would silently be eager.
-        torch._dynamo.config.recompile_limit = _MOST_COMPILATIONS
-        _COMPILED[key] = torch.compile(reference, dynamic=False)
-    function = _COMPILED[key]
-    return Local(COMPILE, lambda args: as_tuple(function(*args)), device, allow_tf32=allow_tf32)
+        _COMPILED[key] = Compiled(reference)
+    return LocalCompiled(_COMPILED[key], device, allow_tf32=allow_tf32)
 
 
 def nothing(outputs: Sequence[torch.Tensor], device: torch.device) -> Local:
