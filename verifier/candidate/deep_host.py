@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +27,8 @@ from verifier.conventions import nvrtc
 from verifier.subject import ReplyKind
 
 _SCRATCH: Final = "kernel"
-_TOOLS_VARIABLES: Final = ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
-"""By which the tool came in; a compiler that the kernel starts need not be looked into."""
+_TOOLS_VARIABLES: Final = re.compile(r"^NV|PRELOAD|INJECTION")
+"""Those by which the tool came in; a compiler that the kernel starts need not be looked into."""
 
 
 def main(text: str) -> None:
@@ -43,7 +44,7 @@ def main(text: str) -> None:
     nvrtc.MORE_OPTIONS.append("-lineinfo")
     if order["cuda"]:
         host.device_start()
-    for name in [name for name in os.environ if name in _TOOLS_VARIABLES]:
+    for name in [name for name in os.environ if _TOOLS_VARIABLES.search(name)]:
         del os.environ[name]
     _shut(order["filters"], scratch, cuda=order["cuda"])
     serving = DeepHost(
