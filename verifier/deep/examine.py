@@ -67,7 +67,7 @@ def examine(
         return
     calls = tuple(Call(case.label, bench.args(case)) for case in cases(bench))
     kernel = Kernel(sandbox, source, how, calls)
-    yield from _all(kernel, sanitizer, check)
+    yield from look(kernel, sanitizer, check)
 
 
 def _absent(sandbox: Sandbox, sanitizer: Sanitizer | None) -> str:
@@ -113,8 +113,8 @@ def _least_dims(bench: Bench) -> dict[str, int]:
     return dims
 
 
-def _all(kernel: Kernel, sanitizer: Sanitizer, check: Callable[[], None]) -> Iterator[DeepResult]:
-    """Side by side where there are cores for that, told in their order."""
+def look(kernel: Kernel, sanitizer: Sanitizer, check: Callable[[], None]) -> Iterator[DeepResult]:
+    """A result for each check: side by side where there are cores for that, told in their order."""
     runs = [Run(kernel, sanitizer, one) for one in Check]
     workers = max(1, min(len(runs), (os.cpu_count() or 1) // _CORES_EACH))
     with ThreadPoolExecutor(workers) as pool:
@@ -144,6 +144,8 @@ class Run:
         order = sanitizer.order(check)
         how = {"env": {}, **kernel.how}
         self._candidate = DeepCandidate(kernel.sandbox, kernel.source, how, order)
+        self.printed = ""
+        """By the kernel and the tool, once there is a result."""
 
     def stop(self) -> None:
         """End what is still running, from any thread."""
@@ -166,7 +168,8 @@ class Run:
             if replies[call.label].kind in _LAST:
                 break
         ended = self._candidate.finish()
-        return conclude(self._check, replies, ended, self._candidate.log)
+        self.printed = self._candidate.log
+        return conclude(self._check, replies, ended, self.printed)
 
 
 def conclude(
@@ -182,7 +185,8 @@ def conclude(
         reason = "; ".join([str(error), *failed[:1], *_last_words(printed)])
         return DeepResult(check, DeepStatus.UNDECIDED, reason, cases=called)
     status = DeepStatus.FINDINGS if report.count else DeepStatus.CLEAN
-    if not report.count and not called:
+    broke = any(reply.kind in _LAST for reply in replies.values())
+    if not report.count and (broke or not called):
         status = DeepStatus.UNDECIDED
     reason = f"no call returned: {failed[0]}" if not called else "; ".join(failed)
     return DeepResult(
