@@ -31,10 +31,11 @@ from verifier.subject import Arg, InfrastructureError, Reply
 
 REPORT_NBYTES: Final = 16 << 20
 """A greater report is not read."""
-_LOAD_S: Final = 150.0
+_LOAD_S: Final = 90.0
 """Torch is imported and the device opened under the tool before there is a kernel to load."""
-_CALL_S: Final = 60.0
-_END_S: Final = 30.0
+_ALL_S: Final = 120.0
+"""For loading and all calls of one run of the tool."""
+_END_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +169,15 @@ class DeepCandidate(Candidate):
         self._limits = replace(sandbox.limits, load_s=_LOAD_S)
         self._order = order
         self._tool: ToolProcess | None = None
+        self._deadline: float | None = None
 
     def examine(self, args: Sequence[Arg], config: int) -> Reply:
         """Call the kernel and read what it returns, autotuners taking their ``config``-th
         configuration. Raises InfrastructureError only."""
+        self._deadline = self._deadline or time.monotonic() + _ALL_S
+        left_s = max(1.0, self._deadline - time.monotonic())
         body = {"op": "examine", "config": config}
-        return self.demand(body, args, timeout_s=_CALL_S).reply
+        return self.demand(body, args, timeout_s=left_s).reply
 
     def finish(self) -> Ended | None:
         """The host may end; what the tool has to say of it. None if it was not started."""
