@@ -417,7 +417,7 @@ def device_start() -> None:
     """Create the CUDA context before the kernel is there, so that its cost is not the kernel's."""
     wait_asleep(0)
     torch.cuda.init()  # type: ignore[no-untyped-call]
-    torch.empty(1, device="cuda:0").add_(1)
+    torch.empty(1, device="cuda:0").fill_(1)
     torch.cuda.synchronize()
 
 

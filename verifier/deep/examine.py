@@ -169,18 +169,23 @@ class Run:
                 break
         ended = self._candidate.finish()
         self.printed = self._candidate.log
-        return conclude(self._check, replies, ended, self.printed)
+        source = self._kernel.source.decode(errors="replace")
+        return conclude(self._check, replies, ended, source, self.printed)
 
 
 def conclude(
-    check: Check, replies: Mapping[str, Reply], ended: Ended | None, printed: str = ""
+    check: Check,
+    replies: Mapping[str, Reply],
+    ended: Ended | None,
+    source: str = "",
+    printed: str = "",
 ) -> DeepResult:
     """What replies and reports amount to. The replies are the kernel's word, and so is most of what
     was printed: they can make a result undecided, and never clean."""
     called = tuple(label for label, reply in replies.items() if reply.returned)
     failed = [f"{label}: {reply.detail}" for label, reply in replies.items() if not reply.returned]
     try:
-        report = _report(ended)
+        report = _report(ended, source)
     except ReportError as error:
         reason = "; ".join([str(error), *failed[:1], *_last_words(printed)])
         return DeepResult(check, DeepStatus.UNDECIDED, reason, cases=called)
@@ -200,7 +205,7 @@ def _last_words(printed: str) -> Iterator[str]:
         yield f"the last that was printed: {lines[-1][:_WORDS_CHARS]}"
 
 
-def _report(ended: Ended | None) -> Report:
+def _report(ended: Ended | None, source: str) -> Report:
     if ended is None:
         raise ReportError("the tool was not started")
     if ended.reason:
@@ -210,4 +215,4 @@ def _report(ended: Ended | None) -> Report:
     xml, text = ended.reports
     if xml is None or text is None:
         raise ReportError("the report is too large")
-    return read_report(xml, text)
+    return read_report(xml, text, source)

@@ -19,11 +19,17 @@ from xml.etree.ElementTree import Element
 from verifier.records import DeepFinding
 
 MAX_FINDINGS: Final = 8
+_MAX_ACCESSES: Final = 3
 _TEXT_CHARS: Final = 300
 _ROOT: Final = "ComputeSanitizerOutput"
-_SUMMARY: Final = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+) ", re.MULTILINE)
+_SUMMARY: Final = re.compile(
+    r"^=+ (?:ERROR SUMMARY: (\d+) errors?|RACECHECK SUMMARY: (\d+) hazards? displayed.*)$",
+    re.MULTILINE,
+)
 _TROUBLE: Final = re.compile(
-    r"^=+ +(?:Internal Sanitizer Error|Error|Fatal)\b:?(.*)$", re.MULTILINE
+    r"^=+ +(.*(?:Internal Sanitizer Error|Target application terminated|didn't terminate|"
+    r"Unable to|[Cc]ommunication|out of memory).*)$",
+    re.MULTILINE,
 )
 _LIBRARIES: Final = re.compile(
     r"^lib(?:torch|c10|cublas|cudnn|cusparse|cusolver|cufft|curand|nccl|nvJitLink|cutensor)"
@@ -44,13 +50,13 @@ class Report:
     elsewhere: int
 
 
-def read_report(xml: bytes, text: bytes) -> Report:
-    """The report in the two files of one run. Raises ReportError."""
+def read_report(xml: bytes, text: bytes, source: str) -> Report:
+    """The report in the two files of one run of a kernel with this source. Raises ReportError."""
     total = _summary(text.decode(errors="replace"))
     records = list(_records(xml))
     if (total > 0) != bool(records):
         raise ReportError(f"the tool counts {total} errors and describes {len(records)}")
-    own = [record for record in records if not _is_librarys(record)]
+    own = [record for record in records if not _is_librarys(record, source)]
     # The tool stops describing errors at a limit of its own, but goes on counting them.
     beyond = max(0, total - len(records)) if own else 0
     findings = _grouped(_finding(record) for record in own)
@@ -58,15 +64,14 @@ def read_report(xml: bytes, text: bytes) -> Report:
 
 
 def _summary(text: str) -> int:
+    """How many errors the tool counts."""
     trouble = _TROUBLE.search(text)
     if trouble:
-        raise ReportError(
-            f"the tool says: {' '.join(trouble[0].strip('= ').split())[:_TEXT_CHARS]}"
-        )
+        raise ReportError(f"the tool says: {_one_line(trouble[1])}")
     counts = _SUMMARY.findall(text)
-    if not counts:
+    if len(counts) != 1:
         raise ReportError("the tool's text has no summary, so it did not see the end")
-    return int(counts[-1])
+    return int("".join(counts[0]))
 
 
 def _records(xml: bytes) -> Iterator[Element]:
@@ -81,9 +86,13 @@ def _records(xml: bytes) -> Iterator[Element]:
     yield from root.iter("record")
 
 
-def _is_librarys(record: Element) -> bool:
+def _is_librarys(record: Element, source: str) -> bool:
     """Whether it was a library of the framework's that launched what is reported: by the first
-    module on the host's stack that is not the driver, which no name of a kernel has a part in."""
+    module on the host's stack that is not the driver, which no name of a kernel has a part in.
+    Without a stack, which racecheck does not give: by whether the name stands in the source."""
+    if record.find("hostStack") is None:
+        name = re.split(r"[<(]", _text(record, ".//func"))[0].split("::")[-1]
+        return bool(name) and name not in source
     for module in record.iterfind("hostStack/frame/module"):
         name = PurePosixPath((module.text or "").strip()).name
         if name and not _DRIVERS.match(name):
@@ -92,7 +101,6 @@ def _is_librarys(record: Element) -> bool:
 
 
 def _finding(record: Element) -> DeepFinding:
-    error = _text(record, "what/error")
     what = _text(record, "what/text")
     return DeepFinding(
         what=what or _text(record, "kind") or "an error without words",
@@ -101,19 +109,36 @@ def _finding(record: Element) -> DeepFinding:
         level=_text(record, "level").lower(),
         thread=_axes(record.find(".//threadIdx")),
         block=_axes(record.find(".//blockIdx")),
-        source=_source(record),
-        detail=error if error not in what else "",
+        source=_source(record.find(".//where")),
+        detail=_race(record) or _text(record, "what/type"),
     )
 
 
-def _text(record: Element, path: str) -> str:
-    found = record.find(path)
-    text = " ".join(("" if found is None else found.text or "").split())
-    return text[:_TEXT_CHARS]
+def _race(record: Element) -> str:
+    """Of a race: the access that is named, and those that may come before or after it."""
+    first = _text(record, "what/source/direction").lower()
+    others = [_access(one) for one in record.iterfind("what/destination")]
+    more = f" and {len(others) - _MAX_ACCESSES} more" if len(others) > _MAX_ACCESSES else ""
+    return f"{first} here, {', '.join(others[:_MAX_ACCESSES])}{more}" if first and others else ""
 
 
-def _source(record: Element) -> str:
-    path, line = _text(record, "where/path"), _text(record, "where/line")
+def _access(other: Element) -> str:
+    place = _source(other.find("where"))
+    at = f" at {place}" if place else ""
+    return f"{_text(other, 'direction').lower()}{at} ({_text(other, 'count')} hazards)"
+
+
+def _text(record: Element | None, path: str) -> str:
+    found = None if record is None else record.find(path)
+    return _one_line("" if found is None else found.text or "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_TEXT_CHARS]
+
+
+def _source(where: Element | None) -> str:
+    path, line = _text(where, "path"), _text(where, "line")
     name = PurePosixPath(path).name
     return f"{name}:{line}" if name and line.isdigit() and line != "0" else name
 

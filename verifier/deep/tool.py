@@ -34,7 +34,7 @@ class Check(StrEnum):
 # that did wrong is ended and others go on, so that one call of several does not hide the rest.
 _COMMON: Final = (
     "--xml --save {0} --log-file {1} --target-processes application-only --launch-timeout 120 "
-    "--require-cuda-init no --check-exit-code no --print-limit 200 --num-callers-host 4"
+    "--require-cuda-init no --check-exit-code no --print-limit 1000"
 )
 _OWN: Final = {
     Check.MEMCHECK: "--destroy-on-device-error kernel --report-api-errors no --padding 1024",

@@ -124,7 +124,7 @@ def _names(cmdline: Path, folder: Path) -> bool:
     ],
 )
 def test_without_a_whole_report_nothing_is_clean(ended: Ended | None, reason: str) -> None:
-    result = conclude(Check.MEMCHECK, RETURNED, ended, "its last words\n")
+    result = conclude(Check.MEMCHECK, RETURNED, ended, printed="its last words\n")
     assert result.status is DeepStatus.UNDECIDED
     assert reason in result.reason
     assert "its last words" in result.reason
