@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import torch
 
-from tests.verifier.deep.reports import OUT_OF_BOUNDS, report, summary
+from tests.verifier.deep.reports import TRITON, access, report, summary
 from verifier.candidate.client import Sandbox
 from verifier.candidate.deep import Ended
 from verifier.deep import examine
@@ -80,7 +80,7 @@ def kernel(sandbox: Sandbox, source: bytes) -> Kernel:
 def test_the_tools_report_is_read_and_the_kernel_reaches_neither_it_nor_the_tool(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    tool = stand_in(tmp_path, report(OUT_OF_BOUNDS), summary(1))
+    tool = stand_in(tmp_path, report(access("rows", TRITON)), summary(1))
     run = Run(kernel(sandbox, SPY), tool, Check.MEMCHECK)
     result = run.result()
     assert (result.status, result.count, result.cases) == (DeepStatus.FINDINGS, 1, ("usual",))
