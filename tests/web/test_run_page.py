@@ -259,7 +259,14 @@ def test_the_deep_mode_shows_each_tool_and_its_findings_beside_the_gates(
     )
     deep = (
         records.DeepResult(
-            "memcheck", records.DeepStatus.FINDINGS, "", 12, (found,), 1, ("deep usual",), "2025.3.1"
+            "memcheck",
+            records.DeepStatus.FINDINGS,
+            "",
+            12,
+            (found,),
+            1,
+            ("deep usual",),
+            "2025.3.1",
         ),
         records.DeepResult("racecheck", records.DeepStatus.UNDECIDED, "it did not end in time"),
     )
