@@ -104,8 +104,13 @@ class ToolProcess:
         first, second = map(_contents, self._files)
         return Ended(said.get("status"), str(said.get("reason", "")), (first, second))
 
+    def stop(self) -> None:
+        """End it and everything in its sandbox, from any thread and without waiting."""
+        self._leash.hang_up()
+
     def close(self) -> None:
-        """End it and everything in its sandbox. May be called twice."""
+        """The same, and wait for it. May be called twice."""
+        self.stop()
         self._leash.close()
         try:
             self._process.wait(_END_S)
@@ -170,6 +175,7 @@ class DeepCandidate(Candidate):
         self._order = order
         self._tool: ToolProcess | None = None
         self._deadline: float | None = None
+        self._stopped = False
 
     def examine(self, args: Sequence[Arg], config: int) -> Reply:
         """Call the kernel and read what it returns, autotuners taking their ``config``-th
@@ -185,9 +191,10 @@ class DeepCandidate(Candidate):
         return self._tool.wait(_END_S) if self._tool is not None else None
 
     def stop(self) -> None:
-        """End the tool and the host, from any thread."""
+        """End the tool and the host, from any thread; it will not be started any more."""
+        self._stopped = True
         if self._tool is not None:
-            self._tool.close()
+            self._tool.stop()
 
     def close(self) -> None:
         super().close()
@@ -204,11 +211,13 @@ class DeepCandidate(Candidate):
         return {"reason": "", "status": None}
 
     def _spawn(self, *, cuda: bool | None = None) -> Process:
-        if self._tool is not None:
+        if self._stopped or self._tool is not None:
             raise InfrastructureError("the tool runs once for one kernel")
         ours, theirs = socket.socketpair()
         with theirs:
             self._tool = ToolProcess(
                 self._sandbox, self._limits, self._order, theirs.fileno(), self._log
             )
+        if self._stopped:  # in the meantime
+            self._tool.stop()
         return Process(self._tool, False, 0, Channel(ours))
