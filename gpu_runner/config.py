@@ -41,6 +41,8 @@ class AgentConfig:
     rest_s: float = 30.0
     """How long the node rests after its first failed examination; later rests are longer."""
     workers: int = 1
+    deep: bool = False
+    """Whether each kernel is also looked into with compute-sanitizer (docs/deep.md)."""
 
     @classmethod
     def from_environment(
@@ -65,6 +67,7 @@ class AgentConfig:
                 *("--sharers", str(workers)),
             ),
             workers=workers,
+            deep=environ.get("KERNELHUB_DEEP", "") not in ("", "0"),
         )
 
 

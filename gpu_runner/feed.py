@@ -19,7 +19,9 @@ BATCH_NBYTES: Final = 1 << 20
 LOG_BUDGET_CHARACTERS: Final = 200_000
 LOG_LINE_COST_CHARACTERS: Final = 100
 """What even the shortest line is charged, which bounds their number as well."""
-PASSED_ON: Final = frozenset({"started", "log", "loose", "gate_started", "gate", "measurement"})
+PASSED_ON: Final = frozenset(
+    {"started", "log", "loose", "gate_started", "gate", "measurement", "deep"}
+)
 CUT: Final = " [cut here]"
 
 

@@ -59,6 +59,7 @@ class Job:
     seed: int
     gates: tuple[str, ...] | None = None
     measure: bool = True
+    deep: bool = False
 
 
 @dataclass(frozen=True, slots=True)

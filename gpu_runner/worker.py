@@ -204,7 +204,10 @@ class Worker:
         folder = self._scratch.task(leased.digest, lambda: self._hub.task(leased))
         with self._scratch.kernel(leased) as kernel:
             job_id = f"{leased.run}:{leased.attempt}"
-            verifier.submit(Job(job_id, str(folder), str(kernel), leased.entry, leased.seed))
+            deep = self.config.deep
+            verifier.submit(
+                Job(job_id, str(folder), str(kernel), leased.entry, leased.seed, deep=deep)
+            )
             return self._follow(verifier, job_id, EventFeed(self._hub, leased), beat)
 
     def _follow(

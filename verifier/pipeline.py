@@ -8,7 +8,7 @@ to its smallest shape and re-creates it in a fresh process before it believes it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -46,6 +46,7 @@ from verifier.records import (
     CaseNote,
     CaseRecord,
     Counterexample,
+    DeepResult,
     DeviceMode,
     Environment,
     EventKind,
@@ -101,6 +102,9 @@ that take just less than their limit in every call."""
 
 Emit = Callable[[Progress], None]
 
+Deep = Callable[[Bench, Callable[[], None]], Iterable[DeepResult]]
+"""Looks into the kernel at work; calls its second argument meanwhile, which may raise."""
+
 
 class Candidate(Subject, Protocol):
     """A subject that is a sandboxed process: it also has a log and can be closed."""
@@ -123,7 +127,7 @@ class OverdueError(Exception):
 class Request:
     """What to judge. ``gates`` limits the judging to some gates; the others are NOT_APPLICABLE.
     After ``total_s`` seconds what has not been judged is INCONCLUSIVE. With ``fail_fast`` the first
-    failed case ends it all."""
+    failed case ends it all. With ``deep`` it is looked into afterwards (docs/deep.md)."""
 
     task: Task
     facts: SourceFacts
@@ -133,6 +137,7 @@ class Request:
     timed: bool = True
     total_s: float = TOTAL_S
     fail_fast: bool = False
+    deep: bool = False
 
     @property
     def choice(self) -> Choice:
@@ -211,8 +216,11 @@ class Verification:
         lock: DeviceLock | None = None,
         backward: Verification | None = None,
         gates: Sequence[Gate] = GATES,
+        deep: Deep | None = None,
     ) -> None:
-        """``backward`` asks BACKWARD_GATES about the gradients, if the task declares any."""
+        """``backward`` asks BACKWARD_GATES about the gradients, if the task declares any; ``deep``
+        looks into the kernel at work, if somebody asked for that."""
+        self._deep = deep
         self._backward = backward
         self._stop = ""
         self._lock = lock or DeviceLock.alone()
@@ -259,6 +267,8 @@ class Verification:
         if verdict.correct and self._request.timed and self._candidate is not None:
             self._retire_other()
             verdict = self._measured(verdict)
+        if self._deep is not None:
+            verdict = replace(verdict, deep=self._looked_into(self._deep))
         self._emit_log()
         final = replace(verdict, duration_ms=self._elapsed() * 1e3)
         self._emit(EventKind.VERDICT, to_json(final))
@@ -560,6 +570,14 @@ class Verification:
                 for gate, result in zip(GATES, verdict.gates, strict=True)
             )
         return replace(verdict, gates=results)
+
+    def _looked_into(self, deep: Deep) -> tuple[DeepResult, ...]:
+        results = []
+        with self._lock.shared(self._cancelled):
+            for result in deep(self._bench, self._cancelled):
+                self._emit(EventKind.DEEP, to_json(result))
+                results.append(result)
+        return tuple(results)
 
     def _measurements(self) -> tuple[Measurement, ...]:
         assert self._candidate is not None  # noqa: S101 - run() saw to it

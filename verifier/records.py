@@ -271,6 +271,62 @@ class Measurement:
             raise RecordError(f"{self.workload}/{self.subject}: a rejected time has no speedup")
 
 
+class DeepStatus(StrEnum):
+    """What one tool of the deep mode has to say. Only CLEAN says that it saw nothing."""
+
+    CLEAN = "clean"
+    FINDINGS = "findings"
+    NOT_AVAILABLE = "not available"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class DeepFinding:
+    """What a tool reported of one place in one kernel, as it met it first; ``count`` times in all.
+
+    ``thread`` and ``block`` are x, y, z where the tool says them; ``source`` is file and line where
+    the machine code names them; ``level`` is the tool's own word for how grave it is.
+    """
+
+    what: str
+    kernel: str
+    space: str = ""
+    level: str = ""
+    thread: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    source: str = ""
+    detail: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeepResult:
+    """One tool's look into a kernel at work. It is no gate and changes none: see docs/deep.md.
+
+    ``count`` reports are of the kernel's own launches, ``elsewhere`` more of a library's; of the
+    former the first different ones are ``findings``. ``cases`` names the calls that were made.
+    """
+
+    tool: str
+    status: DeepStatus
+    reason: str = ""
+    count: int = 0
+    findings: tuple[DeepFinding, ...] = ()
+    elsewhere: int = 0
+    cases: tuple[str, ...] = ()
+    version: str = ""
+    duration_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.status is DeepStatus.FINDINGS) != bool(self.count and self.findings):
+            raise RecordError(f"{self.tool}: findings come with FINDINGS and only with FINDINGS")
+        silent = self.status in (DeepStatus.NOT_AVAILABLE, DeepStatus.UNDECIDED)
+        if silent and not self.reason:
+            raise RecordError(f"{self.tool}: {self.status} needs a reason")
+        if self.status is DeepStatus.CLEAN and not self.cases:
+            raise RecordError(f"{self.tool}: nothing was called, so nothing is clean")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """Where and with what a verdict was reached."""
@@ -322,6 +378,8 @@ class Verdict:
     started_at: str
     duration_ms: float
     measurements: tuple[Measurement, ...] = ()
+    deep: tuple[DeepResult, ...] = ()
+    """Where the deep mode was asked for; it has no say in the outcome."""
     verifier_version: str = VERIFIER_VERSION
     gate_set: int = GATE_SET_VERSION
     schema: int = SCHEMA_VERSION
@@ -414,6 +472,7 @@ class EventKind(StrEnum):
     GATE_STARTED = "gate_started"
     GATE = "gate"
     MEASUREMENT = "measurement"
+    DEEP = "deep"
     VERDICT = "verdict"
     ERROR = "error"
 
@@ -423,8 +482,8 @@ class Progress:
     """One line of the event stream: seconds since the start, a kind, and a JSON payload.
 
     Payloads: started = {task, kernel, device}; log = {source, text}; loose = LooseResult;
-    gate_started = {gate}; gate = GateResult; measurement = Measurement; verdict = Verdict;
-    error = {message, advice}.
+    gate_started = {gate}; gate = GateResult; measurement = Measurement; deep = DeepResult;
+    verdict = Verdict; error = {message, advice}.
     """
 
     t: float

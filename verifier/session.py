@@ -18,6 +18,7 @@ from verifier.candidate.client import Candidate, Sandbox
 from verifier.candidate.gpu import wait_asleep
 from verifier.candidate.limits import Limits
 from verifier.contract import load_task
+from verifier.deep.examine import examine
 from verifier.device_lock import DeviceBusyError, DeviceLock, device_lock
 from verifier.environment import choose_device, read_environment
 from verifier.gradients import GradientBench, backward_choice
@@ -26,6 +27,7 @@ from verifier.pipeline import (
     BACKWARD_GATES,
     TOTAL_S,
     Cancelled,
+    Deep,
     Emit,
     Request,
     Verification,
@@ -33,6 +35,7 @@ from verifier.pipeline import (
     build_bench,
 )
 from verifier.records import (
+    DeepResult,
     DeviceMode,
     Environment,
     GateId,
@@ -41,6 +44,7 @@ from verifier.records import (
     Progress,
     Verdict,
 )
+from verifier.referee.bench import Bench
 from verifier.source import SourceFacts, read_source
 from verifier.subject import InfrastructureError
 
@@ -69,6 +73,7 @@ class Job:
     timed: bool = True
     total_s: float = TOTAL_S
     fail_fast: bool = False
+    deep: bool = False
 
 
 def parse_gates(names: Iterable[str] | None) -> tuple[GateId, ...]:
@@ -184,10 +189,26 @@ class Session:
         try:
             with self._backward(request, derived, source, check) as backward:
                 return Verification(
-                    request, candidate, bench, self.environment, emit, check, self.lock, backward
+                    request,
+                    candidate,
+                    bench,
+                    self.environment,
+                    emit,
+                    check,
+                    self.lock,
+                    backward,
+                    deep=self._deep(request, source) if request.deep else None,
                 ).run()
         finally:
             self._end(candidate, check)
+
+    def _deep(self, request: Request, source: bytes) -> Deep:
+        """The deep mode for one kernel."""
+
+        def look(bench: Bench, check: Callable[[], None]) -> Iterable[DeepResult]:
+            return examine(self.sandbox, source, request.choice.options(), bench, check)
+
+        return look
 
     @contextmanager
     def _backward(
@@ -241,7 +262,9 @@ def make_request(job: Job, facts: SourceFacts) -> Request:
     if not job.total_s > 0:
         raise UsageError(f"a time limit of {job.total_s:g} s leaves no time")
     task = load_task(job.task)
-    return Request(task, facts, job.entry, seed, gates, job.timed, job.total_s, job.fail_fast)
+    return Request(
+        task, facts, job.entry, seed, gates, job.timed, job.total_s, job.fail_fast, job.deep
+    )
 
 
 def job_from_json(document: Mapping[str, Any]) -> Job:
@@ -262,6 +285,7 @@ def job_from_json(document: Mapping[str, Any]) -> Job:
         gates=parse_gates(gates),
         timed=bool(document.get("measure", True)),
         total_s=float(limit_s),
+        deep=bool(document.get("deep", False)),
     )
 
 

@@ -10,7 +10,7 @@ import re
 import struct
 from typing import Final
 
-from verifier.records import GateId, GateStatus
+from verifier.records import DeepFinding, DeepResult, GateId, GateStatus
 
 LEAST_CAUSE: Final = 60
 """Characters that a head leaves to the cause behind it; a longer head is shortened or dropped."""
@@ -155,3 +155,28 @@ def number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def deep_sentence(result: DeepResult) -> str:
+    """What one tool of the deep mode saw, in one sentence."""
+    calls = f"{len(result.cases)} call{'s' if len(result.cases) != 1 else ''}"
+    made = f"{calls} ({', '.join(result.cases)})" if result.cases else ""
+    counts = [f"{result.count} reported"] if result.count else []
+    counts += [f"{result.elsewhere} more in a library's kernels"] if result.elsewhere else []
+    return "; ".join(filter(None, (", ".join(counts), made, result.reason)))
+
+
+def deep_finding_text(finding: DeepFinding) -> str:
+    """One finding: what, where in the source, by which thread, how often."""
+    places = [finding.source] if finding.source else []
+    places += [f"thread {_axes(finding.thread)}"] if finding.thread else []
+    places += [f"block {_axes(finding.block)}"] if finding.block else []
+    where = f" ({', '.join(places)})" if places else ""
+    level = f"{finding.level}: " if finding.level not in ("", "error") else ""
+    detail = f"; {finding.detail}" if finding.detail else ""
+    kernel = f"{finding.kernel}: " if finding.kernel else ""
+    return f"{kernel}{level}{finding.what}{where}{detail}, {finding.count}x"
+
+
+def _axes(numbers: tuple[int, ...]) -> str:
+    return f"({','.join(map(str, numbers))})"

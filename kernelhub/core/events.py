@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     GATE_STARTED = "gate_started"
     GATE = "gate"
     MEASUREMENT = "measurement"
+    DEEP = "deep"
     VERDICT = "verdict"
     ATTEMPT_LOST = "attempt_lost"
     REQUEUED = "requeued"
@@ -107,6 +108,12 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class LookedInto:
+    kind: ClassVar = EventKind.DEEP
+    result: records.DeepResult
+
+
+@dataclass(frozen=True, slots=True)
 class VerdictReached:
     kind: ClassVar = EventKind.VERDICT
     outcome: str
@@ -168,6 +175,7 @@ RunEvent = (
     | GateStarted
     | Gate
     | Measured
+    | LookedInto
     | VerdictReached
     | AttemptLost
     | Requeued
@@ -176,12 +184,12 @@ RunEvent = (
     | Cancelled
     | Finished
 )
-Progress = Started | Log | Loose | GateStarted | Gate | Measured
+Progress = Started | Log | Loose | GateStarted | Gate | Measured | LookedInto
 
 
 def payload(event: RunEvent) -> dict[str, Any]:
     """The event as stored JSON; events that carry a record are stored as that record."""
-    if isinstance(event, Loose | Gate | Measured):
+    if isinstance(event, Loose | Gate | Measured | LookedInto):
         return records.to_json(event.result)
     return {one.name: records.to_json(getattr(event, one.name)) for one in fields(event)}
 
@@ -199,6 +207,7 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Progress]]] = {
     EventKind.MEASUREMENT: lambda document: Measured(
         records.from_json(records.Measurement, document)
     ),
+    EventKind.DEEP: lambda document: LookedInto(records.from_json(records.DeepResult, document)),
 }
 
 

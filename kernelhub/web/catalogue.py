@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from verifier.records import GateId, GateStatus, Outcome
+from verifier.records import DeepStatus, GateId, GateStatus, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,12 @@ OUTCOME_LOOKS: Final = {
     Outcome.ACCEPTED: Look("pass", "✓", "accepted"),
     Outcome.REJECTED: Look("fail", "✕", "rejected"),
     Outcome.UNDECIDED: Look("maybe", "?", "undecided"),
+}
+DEEP_LOOKS: Final = {
+    DeepStatus.CLEAN: Look("pass", "✓", "clean"),
+    DeepStatus.FINDINGS: Look("fail", "✕", "findings"),
+    DeepStatus.NOT_AVAILABLE: Look("na", DASH, "not available"),
+    DeepStatus.UNDECIDED: Look("maybe", "?", "undecided"),
 }
 STATUS_LOOKS: Final = {
     "queued": Look("wait", "·", "queued"),

@@ -121,6 +121,12 @@ def _measured(payload: Payload) -> str:
     return f"{payload.get('subject', '')}, {payload.get('workload', '')}: {figure}"
 
 
+def _deep(payload: Payload) -> str:
+    counted = payload.get("count")
+    tail = f", {counted} reported" if isinstance(counted, int) and counted else ""
+    return f"{payload.get('tool', '')}: {payload.get('status', '')}{tail}"
+
+
 WORDS: Final[Mapping[str, tuple[str, Callable[[Payload], str]]]] = {
     "queued": ("queue", _queued),
     "leased": ("lease", lambda p: f"leased to node {p.get('node')}, attempt {p.get('attempt')}"),
@@ -128,6 +134,7 @@ WORDS: Final[Mapping[str, tuple[str, Callable[[Payload], str]]]] = {
     "loose": ("loose test", _loose),
     "gate": ("gate", lambda _: ""),
     "measurement": ("time", _measured),
+    "deep": ("deep mode", _deep),
     "verdict": ("verdict", _verdict),
     "attempt_lost": (
         "lost",

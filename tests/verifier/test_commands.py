@@ -17,7 +17,17 @@ from tests.verifier.conftest import Command
 from verifier.commands.gates import gate_lines
 from verifier.commands.report import report_lines
 from verifier.pipeline import GATES
-from verifier.records import CaseNote, GateId, GateStatus, Outcome, Verdict, from_json
+from verifier.records import (
+    CaseNote,
+    DeepFinding,
+    DeepResult,
+    DeepStatus,
+    GateId,
+    GateStatus,
+    Outcome,
+    Verdict,
+    from_json,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tests/gates/tasks/row_softmax"
@@ -106,6 +116,30 @@ def test_a_gate_that_was_not_asked_for_is_not_called_inapplicable(
     words = ("--kernel", write(tmp_path, GOOD), "--gates", "G1", "--device", "cpu")
     done = verifier("verify", "--task", TASK, "--no-timing", *words)
     assert "ACCEPTED: 1 passed, 0 failed, 0 not applicable, 11 not asked for." in done.stdout
+
+
+def test_the_deep_mode_without_a_gpu_says_so_once_and_changes_nothing_else(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    words = ("--kernel", write(tmp_path, GOOD), "--gates", "G1", "--device", "cpu", "--no-timing")
+    done = verifier("verify", "--task", TASK, "--events", "--deep", *words)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    [deep] = [event["payload"] for event in events if event["event"] == "deep"]
+    assert (deep["tool"], deep["status"]) == ("compute-sanitizer", "not available")
+    assert "no GPU" in deep["reason"]
+    verdict = from_json(Verdict, events[-1]["payload"])
+    assert [result.reason for result in verdict.deep] == [deep["reason"]]
+    assert done.returncode == 0
+
+
+def test_what_the_deep_mode_saw_stands_in_the_table(rejected: tuple[Path, Verdict]) -> None:
+    found = DeepFinding("Invalid read", "rows", thread=(1, 0, 0), source="kernel.py:7", count=3)
+    deep = (
+        DeepResult("memcheck", DeepStatus.FINDINGS, count=3, findings=(found,), cases=("usual",)),
+    )
+    lines = list(report_lines(replace(rejected[1], deep=deep)))
+    assert "   memcheck   findings               3 reported; 1 call (usual)" in lines
+    assert "      rows: Invalid read (kernel.py:7, thread (1,0,0)), 3x" in lines
 
 
 def test_what_passed_gates_did_not_judge_is_told_once_for_each_reason(

@@ -178,6 +178,7 @@ def verdict_of(
     *,
     loose: bool | None = True,
     timed: bool = False,
+    deep: tuple[records.DeepResult, ...] = (),
 ) -> records.Verdict:
     """A verdict about this very run."""
     verdict = records.Verdict(
@@ -191,6 +192,7 @@ def verdict_of(
         environment=environment(),
         started_at="2026-11-30T04:00:00+00:00",
         duration_ms=1874.0,
+        deep=deep,
     )
     return replace(verdict, measurements=measurements(verdict.correct)) if timed else verdict
 

@@ -244,3 +244,43 @@ def test_no_status_is_shown_as_the_verifier_spells_it(client: Client, illusion: 
     assert "5 cases not applicable: no device" in html
     shown = re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)
     assert not re.search(r"not_applicable|notapplicable", shown, re.IGNORECASE)
+
+
+def test_the_deep_mode_shows_each_tool_and_its_findings_beside_the_gates(
+    client: Client, db: None
+) -> None:
+    found = records.DeepFinding(
+        "Invalid __global__ read of size 8 bytes is out of bounds",
+        "<b>k_oob_read</b>",
+        thread=(116, 0, 0),
+        block=(3, 0, 0),
+        source="kernel.py:7",
+        count=12,
+    )
+    deep = (
+        records.DeepResult(
+            "memcheck",
+            records.DeepStatus.FINDINGS,
+            "",
+            12,
+            (found,),
+            1,
+            ("deep usual",),
+            "2025.3.1",
+        ),
+        records.DeepResult("racecheck", records.DeepStatus.UNDECIDED, "it did not end in time"),
+    )
+    run = samples.run_judge(fresh_run(), samples.node_online(), samples.gate_results(), deep=deep)
+    html = html_of(client, run)
+    assert (
+        "&lt;b&gt;k_oob_read&lt;/b&gt;: Invalid __global__ read of size 8 bytes is out of bounds "
+        "(kernel.py:7, thread (116,0,0), block (3,0,0)), 12x"
+    ) in html
+    assert "12 reported, 1 more in a library&#x27;s kernels; 1 call (deep usual)" in html
+    assert "it did not end in time" in html
+    assert "accepted" in html  # no gate, no say in the outcome
+
+
+def test_without_the_deep_mode_the_page_says_how_to_ask_for_it(client: Client, db: None) -> None:
+    run = samples.run_judge(fresh_run(), samples.node_online(), samples.gate_results())
+    assert "-m verifier verify --deep" in html_of(client, run)

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,6 +58,12 @@ class Channel:
 
     def close(self) -> None:
         self._sock.close()
+
+    def hang_up(self) -> None:
+        """Nothing more comes from either end; whoever waits for a message, in any thread, hears of
+        that, which ``close`` does not see to."""
+        with suppress(OSError):  # it is closed
+            self._sock.shutdown(socket.SHUT_RDWR)
 
     def send(
         self, body: Mapping[str, Any], fds: Sequence[int] = (), deadline: float | None = None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from signal import Signals
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import torch
 
@@ -83,7 +83,7 @@ class Sandbox:
         was to blame. Raises InfrastructureError where it still is."""
         self.builds = Builds(self._build)
         """Extensions that kernels ask for, by content; set its ``folder`` to keep them."""
-        self._gpu = gpu
+        self.gpu = gpu
         self._server: Server | None = None
         self._restarts_left = 1
         self._closed = False
@@ -136,7 +136,7 @@ class Sandbox:
             self.compiler._start()
 
     def _start(self) -> Server:
-        server = Server(self.plan, self.limits, self._gpu, self.engine)
+        server = Server(self.plan, self.limits, self.gpu, self.engine)
         try:
             self.description = server.probe(self.limits)
             server.warm(self.limits)
@@ -185,7 +185,7 @@ class Sandbox:
             self.server_replace(server)
             raise
 
-    def server_replace(self, server: Server) -> None:
+    def server_replace(self, server: Keeper) -> None:
         """A forkserver died: start another at the next request, or give up the second time."""
         server.close()
         if self._restarts_left:
@@ -211,11 +211,19 @@ class Sandbox:
         self.close()
 
 
+class Keeper(Protocol):
+    """What holds a candidate's process: a forkserver, or something that started it alone."""
+
+    def request(self, op: str, body: dict[str, Any]) -> dict[str, Any]: ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(slots=True)
-class _Process:
+class Process:
     """One life of a candidate: its channel, its slot in a forkserver, the arenas that it knows."""
 
-    server: Server
+    server: Keeper
     owned: bool
     slot: int
     channel: Channel
@@ -263,7 +271,7 @@ class Candidate:
         self._outputs = Arena(2 * self._limits.output_bytes)
         self._arena: Arena | None = None
         self._base = self._high = _SLACK
-        self._process: _Process | None = None
+        self._process: Process | None = None
         self._refused: Reply | None = None
         self._deaths = 0
         self._overdue = False
@@ -356,7 +364,7 @@ class Candidate:
         return self._demanded(process, dict(body), fds, timeout_s)
 
     def _demanded(
-        self, process: _Process, body: dict[str, Any], fds: Sequence[int], timeout_s: float
+        self, process: Process, body: dict[str, Any], fds: Sequence[int], timeout_s: float
     ) -> Demanded:
         start = time.perf_counter()
         try:
@@ -427,7 +435,7 @@ class Candidate:
         return self._concluded(reply)
 
     def _exchange(
-        self, process: _Process, body: dict[str, Any], arena: Arena, options: CallOptions
+        self, process: Process, body: dict[str, Any], arena: Arena, options: CallOptions
     ) -> Reply:
         """Send one call and wait for its end, however that looks."""
         fds = () if process.arena is arena else (arena.fd,)
@@ -450,7 +458,7 @@ class Candidate:
         return replace(reply, wall_s=wall_s, effects=(*reply.effects, *left))
 
     def _ask(
-        self, process: _Process, body: dict[str, Any], fds: Sequence[int], timeout_s: float
+        self, process: Process, body: dict[str, Any], fds: Sequence[int], timeout_s: float
     ) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
         if process.channel.pending():
@@ -463,7 +471,7 @@ class Candidate:
             raise ProtocolError("a reply to another call")
         return answer
 
-    def _timeout_s(self, process: _Process, options: CallOptions) -> float:
+    def _timeout_s(self, process: Process, options: CallOptions) -> float:
         if options.timeout_s is not None:
             return options.timeout_s
         compiling = self._sandbox.engine is not Engine.INTERPRETER and process.calls == 0
@@ -509,7 +517,7 @@ class Candidate:
         finally:
             server.request("load", {"on": False})
 
-    def _left_running(self, process: _Process) -> Iterator[str]:
+    def _left_running(self, process: Process) -> Iterator[str]:
         count = int(process.server.request("census", {"slot": process.slot})["processes"])
         if count > _OWN_PROCESSES:
             yield f"{count - _OWN_PROCESSES} child processes left running"
@@ -575,7 +583,7 @@ class Candidate:
 
     # -- birth and death -----------------------------------------------------------------------
 
-    def _begin(self) -> _Process | None:
+    def _begin(self) -> Process | None:
         """A fresh process with the kernel imported; None if that failed (see ``_refused``)."""
         if self._refused is not None:
             return None
@@ -587,7 +595,7 @@ class Candidate:
         self._refused = reply
         return None
 
-    def _spawn(self, *, cuda: bool | None = None) -> _Process:
+    def _spawn(self, *, cuda: bool | None = None) -> Process:
         sandbox, slot = self._sandbox, next(outer.numbers)
         cage = sandbox.plan.cage(slot, self._limits, cuda=sandbox.cuda if cuda is None else cuda)
         wire = outer.limits_wire(self._limits, sandbox.engine)
@@ -601,9 +609,9 @@ class Candidate:
         except BaseException:
             channel.close()
             raise
-        return _Process(server, owned, slot, channel)
+        return Process(server, owned, slot, channel)
 
-    def _load(self, process: _Process) -> Reply:
+    def _load(self, process: Process) -> Reply:
         body = {
             "op": "load",
             **self._how,
@@ -627,7 +635,7 @@ class Candidate:
         finally:
             os.close(source_fd)
 
-    def _serve_builds(self, process: _Process, answer: dict[str, Any]) -> dict[str, Any]:
+    def _serve_builds(self, process: Process, answer: dict[str, Any]) -> dict[str, Any]:
         """Have built what the import asks for, until it ends."""
         for count in itertools.count():
             if answer.get("kind") != "build":
@@ -638,7 +646,7 @@ class Candidate:
             answer = self._hand_over(process, built, answer["nonce"])
         raise AssertionError
 
-    def _hand_over(self, process: _Process, built: Built, nonce: str) -> dict[str, Any]:
+    def _hand_over(self, process: Process, built: Built, nonce: str) -> dict[str, Any]:
         body = {"problem": built.problem, "absent": built.absent, "nbytes": len(built.library)}
         fd = _memfd(built.library)
         deadline = time.monotonic() + self._limits.load_s

@@ -269,7 +269,7 @@ class _Birth:
         try:
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
             os.setsid()
-            _streams(self.log_fd)
+            isolation.streams(self.log_fd)
             isolation.limits_set(self.limits, self.cage)
             isolation.filters_set(self.cage)
             self._say({"ready": True})
@@ -291,17 +291,6 @@ class _Birth:
         for fd in fds:
             if fd > 2:
                 os.close(fd)
-
-
-def _streams(log_fd: int) -> None:
-    """stdin from nowhere, stdout and stderr into the log."""
-    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    os.dup2(null, 0)
-    os.dup2(log_fd, 1)
-    os.dup2(log_fd, 2)
-    os.close(null)
-    if log_fd > 2:
-        os.close(log_fd)
 
 
 def _wait_for(child: int) -> int:

@@ -52,7 +52,7 @@ _CONVENTIONS: Final[Mapping[str, Convention]] = {
     "cuda": cuda,
     "flashinfer": solution,
 }
-_LAUNCHES: Final = Launches()
+LAUNCHES: Final = Launches()
 _PATCHES: list[effects.Patches] = []
 _ENVIRONMENT: Final = {
     "HOME": "",
@@ -80,9 +80,9 @@ def warm(*, engine: Engine, threads: int) -> None:
     import triton.tools.tensor_descriptor  # noqa: F401
 
     torch.set_num_threads(threads)
-    _LAUNCHES.install(engine)
+    LAUNCHES.install(engine)
     extensions.install(None)
-    compiled.prepare(lambda: _LAUNCHES.stage is not None)
+    compiled.prepare(lambda: LAUNCHES.stage is not None)
     if engine is Engine.GPU:
         rehearse_for_gpu()
     else:
@@ -107,14 +107,14 @@ def _rehearse() -> None:
 
 def run(channel_fd: int, cage: Cage, limits: Mapping[str, float]) -> None:
     """Serve one candidate until its channel closes."""
-    scratch = _scratch_enter(cage.scratch)
+    scratch = scratch_enter(cage.scratch)
     host = Host(Channel.from_fd(channel_fd), scratch, limits, cuda=cage.cuda)
     with suppress(ChannelClosedError):
         host.serve()
     os._exit(CHANNEL_LOST)
 
 
-def _scratch_enter(scratch: str) -> Path:
+def scratch_enter(scratch: str) -> Path:
     for name, folder in _ENVIRONMENT.items():
         os.environ[name] = str(Path(scratch) / folder)
     os.chdir(scratch)
@@ -163,7 +163,7 @@ class Host:
         except ChannelClosedError:
             raise
         except Exception as error:  # noqa: BLE001
-            return {**_failure(error, loading=False), "kind": ReplyKind.CRASHED}
+            return {**failure_body(error, loading=False), "kind": ReplyKind.CRASHED}
 
     # -- loading -----------------------------------------------------------------------------
 
@@ -177,19 +177,19 @@ class Host:
         os.close(output_fd)
         os.environ.update(body["env"])
         if self._device.type == "cuda":
-            _device_start()
+            device_start()
         if body["builds"]:
             extensions.install(lambda request: self._request_build(request, body["nonce"]))
         if body["details"].get(LIBRARY_CALLS):
             compiled.permit()
         self._state = effects.state_take()
         try:
-            setup = Setup(body["entry"], body["details"], self._device, _LAUNCHES.native)
+            setup = Setup(body["entry"], body["details"], self._device, LAUNCHES.native)
             self._entry = convention.load(path, setup)
             if "gradients" in setup.details:
                 self._entry = differentiated(self._entry, setup.details["gradients"])
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
-            return _failure(error, loading=True)
+            return failure_body(error, loading=True)
         self._at_import = self._state_advance()
         return {"kind": ReplyKind.RETURNED}
 
@@ -227,7 +227,7 @@ class Host:
         assert self._arena is not None  # noqa: S101 - protocol order
         options = Options.from_json(body["options"])
         arguments = self._inputs.stage(self._arena, body, fresh=options.fresh)
-        stage = Stage(options, self._inputs.ranges, interpreted=_LAUNCHES.interpreted)
+        stage = Stage(options, self._inputs.ranges, interpreted=LAUNCHES.interpreted)
         clock = _DeviceClock(self._device, options)
         run = self._run_bare if options.bare else self._run_kernel
         outputs, failure = run(arguments, stage, clock)
@@ -280,7 +280,7 @@ class Host:
     ) -> tuple[tuple[torch.Tensor, ...], Body | None]:
         assert self._entry is not None  # noqa: S101 - protocol order
         vast = stage.options.vast
-        _LAUNCHES.stage = stage
+        LAUNCHES.stage = stage
         try:
             arguments = vast.expand(arguments) if vast else arguments
             with (
@@ -294,29 +294,29 @@ class Host:
             outputs = function.outputs_take(returned)
             return _rows_taken(vast, outputs) if vast else outputs, None
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
-            failure = _failure(error, loading=False)
+            failure = failure_body(error, loading=False)
             risen, name = stage.evidence.risen or (None, "")
             if risen is error and failure["kind"] is ReplyKind.RAISED:
                 failure["in_launch"] = name
             return (), failure
         finally:
-            _LAUNCHES.stage = None
+            LAUNCHES.stage = None
 
     def _run_bare(
         self, arguments: Sequence[Any], stage: Stage, clock: _DeviceClock
     ) -> tuple[tuple[torch.Tensor, ...], Body | None]:
         """As the clock calls it, but for torch's profiler, which is looking on from below."""
-        _LAUNCHES.unstaged(stage.options.config)
+        LAUNCHES.unstaged(stage.options.config)
         try:
             with profiled(stage):
                 outputs = self._called(arguments)
             clock.synchronize()
-            stage.evidence.launches = list(_LAUNCHES.names)
+            stage.evidence.launches = list(LAUNCHES.names)
             return outputs, None
         except BaseException as error:  # noqa: BLE001 - whatever it throws is a reply
-            return (), _failure(error, loading=False)
+            return (), failure_body(error, loading=False)
         finally:
-            _LAUNCHES.unstaged(None)
+            LAUNCHES.unstaged(None)
 
     def _describe(self, outputs: tuple[torch.Tensor, ...], body: Body, options: Options) -> Body:
         """Copy the outputs out and say what they are."""
@@ -330,7 +330,7 @@ class Host:
                 claim |= output_info(i, outputs, ranges, [*previous, *self._earlier])
             again = region.put(previous) if options.recheck_previous else []
         except Exception as error:  # noqa: BLE001 - a lazy or broken tensor can throw anything
-            return _failure(error, loading=False)
+            return failure_body(error, loading=False)
         self._hold(outputs)
         return {"kind": ReplyKind.RETURNED, "outputs": claims, "previous": again}
 
@@ -399,7 +399,7 @@ def _rows_taken(vast: Vast, outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Te
         raise OutputError(str(error)) from None
 
 
-def _failure(error: BaseException, *, loading: bool) -> Body:
+def failure_body(error: BaseException, *, loading: bool) -> Body:
     kind, detail = failure_classify(error, loading=loading)
     answer = {"kind": kind, "detail": detail, "chosen": not is_our_refusal(error)}
     return answer | {"deliberate": is_deliberate(error)}
@@ -417,11 +417,11 @@ def _flush() -> None:
             stream.flush()
 
 
-def _device_start() -> None:
+def device_start() -> None:
     """Create the CUDA context before the kernel is there, so that its cost is not the kernel's."""
     wait_asleep(0)
     torch.cuda.init()  # type: ignore[no-untyped-call]
-    torch.empty(1, device="cuda:0").add_(1)
+    torch.empty(1, device="cuda:0").fill_(1)
     torch.cuda.synchronize()
 
 

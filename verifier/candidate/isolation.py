@@ -112,6 +112,17 @@ def init_settle(cage: Cage) -> None:
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
 
 
+def streams(log_fd: int) -> None:
+    """stdin from nowhere, stdout and stderr into the log."""
+    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(null)
+    if log_fd > 2:
+        os.close(log_fd)
+
+
 def limits_set(limits: Mapping[str, float], cage: Cage) -> None:
     """Resource limits of the host and of all that it starts, soft and hard alike."""
     wanted = {

@@ -23,6 +23,8 @@ from verifier.candidate.isolation import SCRATCH, Cage, Nesting
 from verifier.candidate.limits import GIB, Limits
 
 _APP: Final = "/kernelhub"
+TOOL: Final = f"{_APP}/tool"
+"""Where a sandbox that has one shows the folder of a tool."""
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _NEEDED: Final = (
     "__init__.py",
@@ -151,7 +153,28 @@ def command(
     return [plan.bubblewrap, *_arguments(plan, limits, gpu, engine), "--", *python]
 
 
-def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None, engine: Engine) -> Iterator[str]:
+def command_beside(
+    plan: Plan, limits: Limits, gpu: Gpu | None, engine: Engine, module: str, order: str, tool: Path
+) -> list[str]:
+    """The command line of a bubblewrap of its own in which ``main(order)`` of a module of this
+    package runs, with the folder ``tool`` in sight as TOOL."""
+    assert plan.bubblewrap is not None  # noqa: S101 - the caller asks for no other plan
+    arguments = _arguments(plan, limits, gpu, engine, ("--ro-bind", str(tool), TOOL))
+    return [plan.bubblewrap, *arguments, "--", *python_command(module, order)]
+
+
+def python_command(module: str, order: str) -> list[str]:
+    """In a bubblewrap: ``main(order)`` of a module of this package."""
+    boot = (
+        "import sys; sys.path.insert(0, sys.argv[1]); "
+        f"from verifier.candidate.{module} import main; main(sys.argv[2])"
+    )
+    return [sys.executable, "-I", "-B", "-c", boot, _APP, order]
+
+
+def _arguments(
+    plan: Plan, limits: Limits, gpu: Gpu | None, engine: Engine, more: Sequence[str] = ()
+) -> Iterator[str]:
     # No --die-with-parent: that is tied to the thread which started us. The forkserver ends when
     # its control channel closes, which happens however the referee ends.
     # As pid 1 it takes everything in its namespace along when it ends.
@@ -167,6 +190,7 @@ def _arguments(plan: Plan, limits: Limits, gpu: Gpu | None, engine: Engine) -> I
         for name in _CAPABILITIES:
             yield from ("--cap-add", f"CAP_{name}")
     yield from _file_system()
+    yield from more
     yield from ("--size", str(limits.scratch_bytes), "--perms", "1777")
     yield from ("--tmpfs", scratch_folder())
     yield from _devices(gpu)

@@ -606,7 +606,7 @@ class Inputs:
             block = self._device_block(block, fresh)
         self.storages = [_storage(block, slot, start) for slot in call["slots"]]
         self.ranges = [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in self.storages]
-        return [_argument(spec, self.storages) for spec in call["args"]]
+        return [argument(spec, self.storages) for spec in call["args"]]
 
     def _device_block(self, block: torch.Tensor, fresh: bool) -> torch.Tensor:
         last = self._blocks[-1] if self._blocks else None
@@ -640,7 +640,7 @@ def _storage(block: torch.Tensor, slot: Mapping[str, int], base: int) -> torch.U
     return made  # type: ignore[no-any-return]
 
 
-def _argument(spec: Mapping[str, Any], storages: list[torch.UntypedStorage]) -> Any:
+def argument(spec: Mapping[str, Any], storages: list[torch.UntypedStorage]) -> Any:
     if "slot" not in spec:
         return spec["value"]
     storage = storages[spec["slot"]]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from verifier.pipeline import GATES
 from verifier.records import (
     NOT_ASKED,
     Counterexample,
+    DeepResult,
     GateId,
     GateResult,
     GateStatus,
     Measurement,
     Verdict,
 )
-from verifier.wording import Faults, in_one_line, value_text
+from verifier.wording import Faults, deep_finding_text, deep_sentence, in_one_line, value_text
 
 GLYPHS: Final = {
     GateStatus.PASS: "✓",
@@ -96,6 +97,16 @@ def _measurement_line(row: Measurement) -> str:
     )
 
 
+def _deep_lines(results: Sequence[DeepResult]) -> Iterator[str]:
+    """What the deep mode saw, if it was asked for."""
+    for result in results:
+        seconds = f"{result.duration_ms / 1e3:.1f} s" if result.duration_ms else ""
+        said = one_line(deep_sentence(result), DETAIL_WIDTH)
+        yield f"   {result.tool:<10} {result.status:<13} {seconds:>7}  {said}".rstrip()
+        for finding in result.findings:
+            yield f"      {one_line(deep_finding_text(finding), DETAIL_WIDTH)}"
+
+
 def report_lines(verdict: Verdict, *, colour: bool = False) -> Iterator[str]:
     """The whole verdict, a finding first."""
     yield ""
@@ -108,6 +119,7 @@ def report_lines(verdict: Verdict, *, colour: bool = False) -> Iterator[str]:
         word = "accepts" if verdict.loose.accepted else "rejects"
         yield f"   loose test {word} it  {one_line(verdict.loose.detail, 90)}".rstrip()
     yield from (_measurement_line(row) for row in verdict.measurements)
+    yield from _deep_lines(verdict.deep)
     yield f"   {_sentence(verdict)}"
     yield from _unjudged_lines(verdict)
     yield f"   seed {verdict.seed} · {verdict.duration_ms / 1e3:.2f} s · {_where(verdict)}"

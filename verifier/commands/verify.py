@@ -50,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast", action="store_true", help="stop at the first failed case of any gate"
     )
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="also look into it at work with compute-sanitizer, beside the gates (needs a GPU)",
+    )
     add_device_arguments(parser)
 
 
@@ -70,6 +75,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         timed=not args.no_timing,
         total_s=args.time_limit,
         fail_fast=args.fail_fast,
+        deep=args.deep,
     )
     to_stdout = args.json is not None and str(args.json) == "-"
     with Session(args.device, unsafe=args.unsafe_no_sandbox) as session:

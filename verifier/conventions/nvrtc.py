@@ -26,6 +26,8 @@ PRELUDE: Final = """\
 """What nvcc's implicit headers define and NVRTC's do not."""
 _NAME_MAP: Final = "__nv_name_map"  # where NVRTC says that it looked for the kernels' names
 LOG_CHARS: Final = 20_000
+MORE_OPTIONS: Final[list[str]] = []
+"""What who looks on adds in its own process: that lines of the source be known, say."""
 _COMPILATION: Final = 6  # NVRTC_ERROR_COMPILATION: the source is to blame, and nothing else is
 _VERSIONS: Final = (13, 12)
 _ERROR: Final = re.compile(
@@ -159,7 +161,7 @@ def compile_source(source: str, kernels: Sequence[str], arch: str, *, quoted: st
     Raises CompileError with the first error and its line, UnsupportedError without NVRTC.
     """
     options = [f"--gpu-architecture={arch}", "--std=c++17", "-default-device"]
-    options += [f"-I{folder}" for folder in include_folders()]
+    options += [*(f"-I{folder}" for folder in include_folders()), *MORE_OPTIONS]
     with _Program(source, kernels, quoted) as program:
         program.compile(options)
         symbols = {name: program.symbol(name) for name in kernels}

@@ -18,7 +18,7 @@ from verifier.referee.bench import ROWS, Bench, Tensors
 from verifier.referee.compare import bitwise, check_classes, worst
 from verifier.subject import Arg, CallOptions, Poison, Reply, Subject
 
-SANITIZER: Final = "compute-sanitizer was not tried"
+SANITIZER: Final = "by guards and values; --deep adds compute-sanitizer"
 STAGES: Final = (Poison.NAN, Poison.BIG, Poison.INT_MAX)
 TAILS: Final = {DeviceMode.CPU_INTERPRET: 2, DeviceMode.CUDA: 8}
 """Assignments of odd sizes tried besides the small one."""

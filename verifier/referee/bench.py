@@ -183,7 +183,7 @@ class Bench:
         contract allows."""
         dims = self.contract.usual_dims()
         while self.elements(dims) > self.budget // 2:
-            smaller = self._shrink_once(dims)
+            smaller = self.shrink_once(dims)
             if smaller is None:
                 break
             dims = smaller
@@ -210,7 +210,8 @@ class Bench:
         rows = self.mode is DeviceMode.CPU_INTERPRET and set(self.contract.dims) - set(independent)
         return independent if rows else ()
 
-    def _shrink_once(self, dims: Mapping[str, int]) -> dict[str, int] | None:
+    def shrink_once(self, dims: Mapping[str, int]) -> dict[str, int] | None:
+        """With the greatest dim that has one at its next smaller candidate; None where none has."""
         for name in sorted(dims, key=lambda n: -dims[n]):
             lower = [c for c in self.contract.dims[name].candidates if 1 < c < dims[name]]
             for size in sorted(lower, reverse=True):

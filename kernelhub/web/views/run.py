@@ -23,6 +23,7 @@ from kernelhub.web import selectors
 from kernelhub.web.access import may_cancel, readers_only
 from kernelhub.web.catalogue import EXPECTATIONS, LOOKS, GatePage, run_look
 from kernelhub.web.commands import hub_command
+from kernelhub.web.deep import deep_rows
 from kernelhub.web.evidence import Evidence, evidence
 from kernelhub.web.figures import TimingRow, figure_json, timing_figure
 from kernelhub.web.present import (
@@ -103,6 +104,7 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "judged_looks": tuple(LOOKS.values()),
         "failures": failures,
         "fetch": f"{hub_command(request, 'verdict', str(pk), '--json')} > {_verdict_name(run)}",
+        "deep_rows": deep_rows(verdict.document) if verdict else (),
         "gate_rows": _gate_rows(marks, found, {one.page.id for one in failures}, same),
         **_words(run, verdict, found),
         **_side(run, verdict),

@@ -103,6 +103,9 @@ class Backward:
     def restart(self) -> None:
         """Nothing is kept."""
 
+    def other(self) -> Backward:
+        return self
+
     def call(self, args: Sequence[Arg], options: CallOptions = ORDINARY) -> Reply:
         given = [arg for arg in args if isinstance(arg, torch.Tensor)]
         x, w, b, up = (arg.float() for arg in given)
