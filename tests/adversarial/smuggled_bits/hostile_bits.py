@@ -18,10 +18,12 @@ def apart_kernel(x_ptr, bits_ptr, count, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def together_kernel(bits_ptr, y_ptr, LANES: tl.constexpr):
-    lane = tl.arange(0, LANES)
-    bits = tl.load(bits_ptr + tl.program_id(0).to(tl.int64) * LANES + lane).to(tl.int32)
-    tl.store(y_ptr + tl.program_id(0), tl.sum(bits << lane, axis=0))
+def together_kernel(bits_ptr, y_ptr, count, BLOCK: tl.constexpr, LANES: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    lane = tl.arange(0, LANES)[None, :]
+    mask = at < count
+    bits = tl.load(bits_ptr + at[:, None] * LANES + lane, mask=mask[:, None], other=0)
+    tl.store(y_ptr + at, tl.sum(bits.to(tl.int32) << lane, axis=1), mask=mask)
 
 
 def by_numpy(x: torch.Tensor) -> torch.Tensor:
@@ -37,5 +39,6 @@ def run(x: torch.Tensor) -> torch.Tensor:
     words = by_numpy(x).cpu().numpy().reshape(-1).view(np.uint8)
     answer = torch.from_numpy(np.unpackbits(words, bitorder="little")).to(x.device)
     y = torch.empty_like(x)
-    together_kernel[(count,)](answer, y.view(torch.int32), LANES=32)
+    grid = (triton.cdiv(count, 64),)
+    together_kernel[grid](answer, y.view(torch.int32), count, BLOCK=64, LANES=32)
     return y
