@@ -93,7 +93,8 @@ def _control_inductor(graph, inputs):
     return counted
 
 
-_compiled = torch.compile(reference, backend=_control_inductor)
+# Else what is compiled for a size depends on the sizes met before, and so do the last bits.
+_compiled = torch.compile(reference, backend=_control_inductor, dynamic=False)
 
 
 def run(*args):

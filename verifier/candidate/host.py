@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -117,6 +118,7 @@ def run(channel_fd: int, cage: Cage, limits: Mapping[str, float]) -> None:
 def scratch_enter(scratch: str) -> Path:
     for name, folder in _ENVIRONMENT.items():
         os.environ[name] = str(Path(scratch) / folder)
+    tempfile.tempdir = None  # it remembers another place from before
     os.chdir(scratch)
     sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115

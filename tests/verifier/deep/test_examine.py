@@ -27,6 +27,7 @@ HOW: Final[dict[str, Any]] = {"entry": "run", "convention": "function", "details
 RETURNED: Final = {"usual": Reply(ReplyKind.RETURNED)}
 SPY: Final = b"""
 import os
+import tempfile
 print("========= ERROR SUMMARY: 0 errors")
 def attempt(what, act):
     try:
@@ -46,6 +47,8 @@ for fd in os.listdir("/proc/self/fd"):
         print("COULD reach a report")
 above = os.path.dirname(os.environ["TMPDIR"])
 attempt("write beside its own scratch", lambda: open(above + "/x", "w"))
+with tempfile.TemporaryFile():
+    print("has a place for files of its own")
 def run(x):
     print("called with", x.tolist())
     return x + 1
@@ -87,6 +90,7 @@ def test_the_tools_report_is_read_and_the_kernel_reaches_neither_it_nor_the_tool
     assert result.version == "2000.1.0.0"
     assert "called with [1.0, 1.0]" in run.printed
     assert "met stand-in" in run.printed
+    assert "has a place for files of its own" in run.printed
     assert "COULD" not in run.printed
 
 
