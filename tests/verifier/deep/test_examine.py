@@ -46,6 +46,8 @@ for fd in os.listdir("/proc/self/fd"):
         print("COULD reach a report")
 above = os.path.dirname(os.environ["TMPDIR"])
 attempt("write beside its own scratch", lambda: open(above + "/x", "w"))
+import tempfile
+tempfile.TemporaryFile().close()  # as compilers make them
 def run(x):
     print("called with", x.tolist())
     return x + 1
