@@ -38,6 +38,7 @@ def main(text: str) -> None:
         os.close(fd)
     scratch = Path(order["scratch"]) / _SCRATCH
     scratch.mkdir(mode=0o700)
+    host.scratch_enter(str(scratch))  # first: libraries remember where temporary files go
     channel = Channel.from_fd(order["channel_fd"])
     os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
     host.warm(engine=Engine(order["engine"]), threads=int(order["threads"]))
@@ -47,9 +48,7 @@ def main(text: str) -> None:
     for name in [name for name in os.environ if _TOOLS_VARIABLES.search(name)]:
         del os.environ[name]
     _shut(order["filters"], scratch, cuda=order["cuda"])
-    serving = DeepHost(
-        channel, host.scratch_enter(str(scratch)), order["limits"], cuda=order["cuda"]
-    )
+    serving = DeepHost(channel, scratch, order["limits"], cuda=order["cuda"])
     with suppress(ChannelClosedError):
         serving.serve()
     sys.stdout.flush()

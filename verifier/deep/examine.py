@@ -65,7 +65,7 @@ def examine(
     if absent or sanitizer is None:
         yield DeepResult(NAME, DeepStatus.NOT_AVAILABLE, absent)
         return
-    calls = tuple(Call(case.label, bench.args(case)) for case in cases(bench))
+    calls = tuple(Call(case.label.removeprefix("deep "), bench.args(case)) for case in cases(bench))
     kernel = Kernel(sandbox, source, how, calls)
     yield from look(kernel, sanitizer, check)
 

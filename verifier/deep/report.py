@@ -91,7 +91,7 @@ def _is_librarys(record: Element, source: str) -> bool:
     module on the host's stack that is not the driver, which no name of a kernel has a part in.
     Without a stack, which racecheck does not give: by whether the name stands in the source."""
     if record.find("hostStack") is None:
-        name = re.split(r"[<(]", _text(record, ".//func"))[0].split("::")[-1]
+        name = re.split(r"[<(]", _text(record, ".//where/func"))[0].split("::")[-1]
         return bool(name) and name not in source
     for module in record.iterfind("hostStack/frame/module"):
         name = PurePosixPath((module.text or "").strip()).name
@@ -104,13 +104,13 @@ def _finding(record: Element) -> DeepFinding:
     what = _text(record, "what/text")
     return DeepFinding(
         what=what or _text(record, "kind") or "an error without words",
-        kernel=_text(record, ".//func"),
+        kernel=_text(record, ".//where/func"),
         space=_text(record, "what/space").strip("_"),
         level=_text(record, "level").lower(),
         thread=_axes(record.find(".//threadIdx")),
         block=_axes(record.find(".//blockIdx")),
         source=_source(record.find(".//where")),
-        detail=_race(record) or _text(record, "what/type"),
+        detail=_race(record) or _copy(record) or _text(record, "what/type"),
     )
 
 
@@ -120,6 +120,16 @@ def _race(record: Element) -> str:
     others = [_access(one) for one in record.iterfind("what/destination")]
     more = f" and {len(others) - _MAX_ACCESSES} more" if len(others) > _MAX_ACCESSES else ""
     return f"{first} here, {', '.join(others[:_MAX_ACCESSES])}{more}" if first and others else ""
+
+
+def _copy(record: Element) -> str:
+    """Of a copy by the driver, such as ours of what was returned: from where on nobody had written
+    what it copies."""
+    names = ("errorAddress", "accessAddress", "accessSize")
+    error, start, size = (_text(record, f"what/{name}") for name in names)
+    if not all(number.isdigit() for number in (error, start, size)):
+        return ""
+    return f"nobody wrote byte {int(error) - int(start)} of {size} that were copied"
 
 
 def _access(other: Element) -> str:

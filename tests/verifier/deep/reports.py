@@ -56,6 +56,25 @@ WHATS: Final = {
 }
 
 
+def copy(error: int, size: int) -> str:
+    """A copy to the host by the driver, of memory that nobody wrote from ``error`` on."""
+    start = 139859712811008
+    return f"""\
+  <record>
+    <kind>InitcheckApiError</kind><level>Error</level>
+    <what>
+      <text>Host API uninitialized memory access</text>
+      <accessAddress>{start}</accessAddress><accessSize>{size}</accessSize>
+      <errorAddress>{start + error}</errorAddress>
+    </what>
+    <hostStack>
+      <saveLocation>error</saveLocation>
+      <frame><func>_read</func><path>/kernelhub/deep_host.py</path><line>20</line></frame>
+    </hostStack>
+  </record>
+"""
+
+
 def race(name: str) -> str:
     """A race, of which the tool gives no host stack."""
     where = f"<where><func>{name}</func><path>/scratch/kernel.cu</path><line>41</line></where>"

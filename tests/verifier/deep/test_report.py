@@ -9,6 +9,7 @@ from tests.verifier.deep.reports import (
     TORCH,
     TRITON,
     access,
+    copy,
     race,
     race_summary,
     report,
@@ -74,6 +75,19 @@ def test_a_race_says_between_what_and_is_the_kernels_if_its_source_has_the_name(
     assert found.findings[0].what == "Race condition"
     assert found.findings[0].source == "kernel.cu:41"
     assert found.findings[0].detail == "write here, read at kernel.cu:41 (4000 hazards)"
+
+
+def test_an_output_that_nobody_wrote_is_told_by_its_first_such_byte() -> None:
+    found = read(report(copy(1984, 4000), copy(2016, 4000)), summary(2))
+    assert found.findings == (
+        DeepFinding(
+            "Host API uninitialized memory access",
+            "",
+            level="error",
+            detail="nobody wrote byte 1984 of 4000 that were copied",
+            count=2,
+        ),
+    )
 
 
 def test_a_barrier_error_says_which() -> None:
