@@ -18,7 +18,7 @@ from cattrs.v import format_exception
 VERIFIER_VERSION: Final = "0.1.0"
 """Changes with any behaviour of the verifier; stored in each verdict."""
 
-GATE_SET_VERSION: Final = 1
+GATE_SET_VERSION: Final = 2
 """Changes when a gate's judgement could change; verdicts of different gate sets are not mixed."""
 
 SCHEMA_VERSION: Final = 1
