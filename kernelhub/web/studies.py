@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -47,6 +48,15 @@ class Shown(Generic[Study]):
     def chart(self) -> str:
         """The name of this study's figure on the page."""
         return f"thresholds-{self.origin.environment.mode.value}"
+
+    @property
+    def made(self) -> datetime | None:
+        """When it was made; None where the document holds no time."""
+        try:
+            moment = datetime.fromisoformat(self.origin.made_at)
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     @property
     def where(self) -> str:

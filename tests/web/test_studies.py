@@ -111,6 +111,20 @@ def test_a_study_of_an_earlier_gate_set_says_that_it_is_old(
     assert "which has changed since" in html_of(client)
 
 
+@pytest.mark.parametrize(
+    ("made_at", "shown"),
+    [("2026-11-30T23:48:35+00:00", '<time data-ago datetime="2026-11-30T23:48:35'), ("once", "")],
+)
+def test_when_a_study_was_made_is_told_in_the_readers_time(
+    folder: Path, client: Client, db: None, made_at: str, shown: str
+) -> None:
+    study = samples.control_sweep()
+    put(folder, replace(study, origin=replace(study.origin, made_at=made_at)))
+    html = html_of(client)
+    assert shown in html
+    assert "none is accused of anything" in html
+
+
 def test_a_document_that_does_not_fit_is_told_and_breaks_nothing(
     folder: Path, client: Client, db: None
 ) -> None:
