@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from math import prod, sqrt
 from typing import Final
 
 import torch
@@ -212,7 +211,7 @@ def _not_cut(bench: Bench, case: CaseRecord, args: Sequence[Arg], outputs: Tenso
         if got.dtype not in UNIT or not got.numel() or not bool(truth.isfinite().all()):
             continue
         unit = UNIT[got.dtype] * float(truth.abs().max())
-        honest = _error(reference, truth) + unit * (1 + _in_turn(bench, case, output.name))
+        honest = _error(reference, truth) + unit * (1 + bench.in_turn(case, output))
         damage = _error(other, truth)
         if damage <= TELLING * honest:
             continue
@@ -223,15 +222,6 @@ def _not_cut(bench: Bench, case: CaseRecord, args: Sequence[Arg], outputs: Tenso
             detail += f" an honest kernel is off by {honest:.3g}, cut inputs by {damage:.3g}"
             return replace(failed(detail), output=output.name)
     return passed() if telling else not_applicable("the low bits do not reach the outputs")
-
-
-def _in_turn(bench: Bench, case: CaseRecord, output: str) -> float:
-    """Units in the last place of an output that adding its terms in turn may lose: with n terms
-    about the root of n, of which twice is rarely passed (N. Higham, T. Mary, A New Approach to
-    Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41(5), 2019)."""
-    reductions = bench.contract.behaviour.reductions
-    terms = prod(case.dims[dim] for dim in {r.dim for r in reductions if r.output == output})
-    return 2 * sqrt(terms)
 
 
 def _error(values: torch.Tensor, truth: torch.Tensor) -> float:
