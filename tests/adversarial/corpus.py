@@ -347,6 +347,15 @@ CLASSES: Final[tuple[ThreatClass, ...]] = (
         ("g12/violator_python_inside", "g12/violator_global_number"),
     ),
     ThreatClass(
+        "around_a_launch",
+        "Changes what runs a launch, for as long as it runs",
+        (
+            attack("builder", 8, 12, where=Where.INTERPRETER),
+            attack("profile", 8, 12, where=Where.INTERPRETER),
+            attack("formatter", 8, 12, where=Where.INTERPRETER),
+        ),
+    ),
+    ThreatClass(
         "deferred_work",
         "Returns first and works later",
         (attack("thread", 1, 12, loose=False), attack("raw_thread", 1, 12, loose=False)),

@@ -182,6 +182,12 @@ _FOLLOWS: Final = frozenset({"torch.Storage"})
 """What torch itself sets anew (here with the default dtype)."""
 
 
+def hooks() -> list[str]:
+    """What would run beside a launch, or in the middle of it."""
+    found = ["trace or profile function"] if sys.gettrace() or sys.getprofile() else []
+    return found + ["numpy print formatter"] * bool(np.get_printoptions()["formatter"])
+
+
 class _Owner:
     """A module or a type, and those of its members that a checker relies on."""
 

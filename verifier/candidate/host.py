@@ -25,6 +25,7 @@ from verifier.candidate.beneath import functions_remember
 from verifier.candidate.channel import Channel, ChannelClosedError, Message
 from verifier.candidate.engine import Engine
 from verifier.candidate.gpu import wait_asleep
+from verifier.candidate.interpreter import interpreter_changed
 from verifier.candidate.isolation import Cage
 from verifier.candidate.launches import Launches
 from verifier.candidate.profiling import profiled
@@ -93,6 +94,7 @@ def warm(*, engine: Engine, threads: int) -> None:
     functions_remember()
     triton_remember()
     _PATCHES.append(effects.Patches())
+    LAUNCHES.looks = (effects.hooks, *(interpreter_changed,) * LAUNCHES.interpreted)
 
 
 def _rehearse() -> None:
@@ -251,7 +253,7 @@ class Host:
         reply |= {"kernels": evidence.ran, "hidden": evidence.hidden, "met": list(evidence.met)}
         reply |= {"programs": evidence.programs}
         reply |= {"effects_before": list(self._effects_before), "latency_s": clock.seconds()}
-        reply |= {"effects": self._effects(changes)}
+        reply |= {"effects": self._effects([*changes, *evidence.around])}
         return reply
 
     def _time(self, message: Message) -> Body:

@@ -65,6 +65,13 @@ def _by_name(numpy_dtype: Callable[[Any], np.dtype[Any]]) -> Callable[[Any], np.
     return remembered
 
 
+def interpreter_changed() -> list[str]:
+    """Operations of the interpreter's that its one builder has of its own, before its class's."""
+    builder = interpreter.interpreter_builder
+    own = vars(builder).keys() & vars(type(builder)).keys()
+    return [f"patched {type(builder).__name__}.{name}" for name in sorted(own)]
+
+
 class _Memory:
     """The part of the interpreter that reads and writes memory, which tells where it does."""
 

@@ -27,6 +27,12 @@ class Launches:
         self.names: deque[str] = deque(maxlen=MAX_NAMES)
         """Of what was launched last without a stage."""
         self._config: int | None = None
+        self.looks: Sequence[Callable[[], Iterable[str]]] = ()
+        """Each tells what is not as it should be around a launch."""
+
+    def _look_around(self, stage: Stage) -> None:
+        if len(stage.evidence.around) < MAX_NAMES:
+            stage.evidence.around |= dict.fromkeys(name for look in self.looks for name in look())
 
     def install(self, engine: Engine) -> None:
         """Wrap the launch path for good."""
@@ -87,7 +93,9 @@ class Launches:
                 stage.launched(function, args, kwargs),
             ):
                 try:
+                    self._look_around(stage)
                     done = run(function, *args, **kwargs)
+                    self._look_around(stage)
                     _tell_program(stage, function, args, kwargs)
                     return done
                 except RefusedError as error:

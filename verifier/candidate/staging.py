@@ -143,6 +143,8 @@ class Evidence:
     refused: list[str] = field(default_factory=list)
     risen: tuple[Exception, str] | None = None
     """What rose inside a launch and may be the interpreter's doing, and inside which kernel's."""
+    around: dict[str, None] = field(default_factory=dict)
+    """What was not as it should be around a launch, whatever it is at the end of the call."""
     far: list[str] = field(default_factory=list)
     """What launches reached that is no tensor's, where each access is seen."""
     witness: Witness = field(default_factory=Witness)
