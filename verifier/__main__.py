@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 from typing import Final
 
 MODULES: Final = {"import": "importing", "export": "exporting"}
@@ -68,6 +69,10 @@ def main(argv: list[str] | None = None) -> int:
         return ExitCode.USAGE
     except InfrastructureError as error:
         _complain("infrastructure", error)
+        return ExitCode.INFRASTRUCTURE
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - ours or not, it is no verdict
+        traceback.print_exc()
+        _complain("broke", error)
         return ExitCode.INFRASTRUCTURE
     except KeyboardInterrupt:
         _complain("stopped", KeyboardInterrupt("interrupted"))

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,10 @@ FLOAT_DTYPES: Final = ("float64", "float32", "float16", "bfloat16", "float8_e4m3
 DIFFERENTIABLE: Final = ("float64", "float32", "float16", "bfloat16")
 INTEGER_DTYPES: Final = ("int64", "int32", "int16", "int8", "uint8")
 DTYPES: Final = (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool", "complex64", "complex128")
+
+
+MOST_ELEMENTS: Final = 1 << 48
+"""No machine has room for more."""
 
 
 class TaskError(ValueError):
@@ -93,6 +98,8 @@ class Dim:
     def __post_init__(self) -> None:
         if not self.candidates:
             raise ValueError("candidates must not be empty")
+        if self.minimum < 0:
+            raise ValueError("no size is less than 0")
         for size in (*self.candidates, self.usual):
             if not self.allows(size):
                 raise ValueError(f"size {size} breaks the dim's own bounds")
@@ -432,9 +439,28 @@ def _check_shapes(contract: Contract) -> None:
         unknown = names(expression) - contract.dims.keys()
         if unknown:
             raise ExpressionError(f"{expression!r} names unknown dims {sorted(unknown)}")
+    for sizes in _single_changes(contract):
+        for item in contract.tensors:
+            _check_shape(item, sizes)
     for workload in contract.workloads:
         if set(workload.dims) != set(contract.dims):
             raise ValueError(f"workload {workload.name!r} must give every dim a size")
+
+
+def _single_changes(contract: Contract) -> Iterator[dict[str, int]]:
+    """The usual sizes, and each candidate with the usual sizes of the other dims."""
+    usual = contract.usual_dims()
+    yield usual
+    for name, dim in contract.dims.items():
+        changed = ({**usual, name: size} for size in dim.candidates)
+        yield from (sizes for sizes in changed if contract.satisfied(sizes))
+
+
+def _check_shape(item: Input | Output, dims: Mapping[str, int]) -> None:
+    """Raises ValueError for a shape that no tensor has."""
+    shape = [evaluate(expression, dims) for expression in item.shape]
+    if min(shape, default=0) < 0 or prod(shape) > MOST_ELEMENTS:
+        raise ValueError(f"{item.name} cannot have the shape {shape}")
 
 
 def _check_behaviour(contract: Contract) -> None:
@@ -557,6 +583,8 @@ def load_task(folder: Path) -> Task:
         document = json.loads(texts["task.json"])
     except json.JSONDecodeError as error:
         raise TaskError(f"{folder / 'task.json'}: line {error.lineno}: {error.msg}") from error
+    except RecursionError as error:
+        raise TaskError(f"{folder / 'task.json'}: nested too deeply") from error
     contract = parse_contract(document)
     digest = contract_digest(texts["task.json"], texts["reference.py"])
     return Task(contract, texts["reference.py"], digest, folder)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.verifier.conftest import Command
+from verifier.__main__ import main
 from verifier.commands.gates import gate_lines
 from verifier.commands.report import report_lines
 from verifier.pipeline import GATES
@@ -248,6 +249,35 @@ def test_a_verdict_with_another_output_digest_does_not_replay(
     done = verifier("replay", forged, "--gate", "G10", "--device", "cpu")
     assert done.returncode == 1
     assert "output digests DIFFER" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "changes", [{"fill": "nosuch"}, {"dims": {"R": 10**15, "N": 10**15}}, {"dims": {}}]
+)
+def test_a_verdict_whose_case_nobody_can_make_is_refused(
+    rejected: tuple[Path, Verdict],
+    tmp_path: Path,
+    command: Command,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+) -> None:
+    document = json.loads(rejected[0].read_text())
+    document["gates"][9]["counterexample"]["case"] |= changes
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    assert command("replay", changed, "--gate", "G10", "--device", "cpu") == 2
+    assert "the case of G10 is none of ours" in capsys.readouterr().err
+
+
+def test_what_breaks_in_us_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(args: object) -> int:
+        raise SystemExit(0)
+
+    monkeypatch.setattr("verifier.commands.gates.run", breaks)
+    assert main(["gates"]) == 3
+    assert "verifier: broke: 0" in capsys.readouterr().err
 
 
 def test_a_verdict_whose_source_was_changed_is_refused(

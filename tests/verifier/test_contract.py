@@ -82,6 +82,11 @@ def test_scalars_follow_the_inputs_unless_an_order_is_given() -> None:
         (changed("behaviour", "independent", to=["Z"]), "unknown dims"),
         (changed("behaviour", to={"symmetric": [["x", "y"]]}), "unknown inputs"),
         (changed("workloads", to=[{"name": "w", "dims": {"R": 1}}]), "every dim"),
+        (changed("dims", "R", to={"candidates": [-1], "usual": -1, "minimum": -5}), "less than 0"),
+        (changed("dims", "N", to={"candidates": [1], "usual": 10**18, "maximum": 10**18}), "shape"),
+        (changed("outputs", 0, "shape", to=["R", "N - 4"]), "cannot have the shape"),
+        (changed("outputs", 0, "shape", to=["R", "N // 0"]), "zero"),
+        (changed("outputs", 0, "shape", to=["R", "9 ** 9 ** 9"]), "not allowed"),
         ([], "task.json"),
         (None, "task.json"),
     ],
@@ -97,6 +102,9 @@ def test_a_task_folder_needs_both_files(tmp_path: Path) -> None:
     (tmp_path / "task.json").write_text("{\n 'slug': 1}")
     (tmp_path / "reference.py").write_text("def reference(x): return x")
     with pytest.raises(TaskError, match="line 2"):
+        load_task(tmp_path)
+    (tmp_path / "task.json").write_text("[" * 100_000)
+    with pytest.raises(TaskError, match="nested too deeply"):
         load_task(tmp_path)
 
 

@@ -69,7 +69,7 @@ def read_verdict(path: Path) -> Verdict:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
     try:
         return from_json(Verdict, document)
@@ -131,9 +131,12 @@ def replay_all(
             back = BACKWARD in example.case.params
             here, subject = (backward, differentiated) if back else (bar, candidate)
             gate = here.gate(result.gate)
-            outcomes.append(
-                _replayed(result.gate, example, *here.judge_afresh(gate, example.case, subject))
-            )
+            try:
+                found = here.judge_afresh(gate, example.case, subject)
+            except (ValueError, LookupError, TypeError, OverflowError) as error:
+                name = result.gate.value
+                raise UsageError(f"the case of {name} is none of ours: {error!r}") from error
+            outcomes.append(_replayed(result.gate, example, *found))
     finally:
         candidate.close()
         differentiated.close()

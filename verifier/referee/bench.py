@@ -62,7 +62,7 @@ def load_reference(task: Task) -> Function:
     sys.modules[module.__name__] = module
     try:
         exec(compile(task.reference_source, path, "exec"), module.__dict__)  # noqa: S102 - trusted
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TaskError(f"{path}: {type(error).__name__}: {error}") from error
     reference = module.__dict__.get("reference")
     if not callable(reference):
