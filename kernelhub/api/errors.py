@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.signals import got_request_exception
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -22,6 +23,8 @@ from kernelhub.api.problems import (
 )
 
 logger = logging.getLogger(__name__)
+
+AGAIN: Final = "Try again in a few seconds; with an Idempotency-Key nothing is done twice."
 
 KINDS: Final[tuple[tuple[type[Exception], Kind], ...]] = (
     (exceptions.ParseError, Kind.MALFORMED),
@@ -44,6 +47,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     kind, detail, faults = _describe(error)
     if kind is Kind.INTERNAL:
         _report(error, context)
+    if kind is Kind.UNAVAILABLE:
+        logger.warning("the database does not answer: %s", str(error).strip())
     return Response(
         problem_document(kind, detail, faults),
         status=kind.status,
@@ -61,6 +66,8 @@ def _describe(error: Exception) -> tuple[Kind, str, tuple[Fault, ...]]:
     for kind_of_error, kind in KINDS:
         if isinstance(error, kind_of_error):
             return kind, _text(error, kind), ()
+    if isinstance(error, (OperationalError, InterfaceError)):
+        return Kind.UNAVAILABLE, AGAIN, ()
     return Kind.INTERNAL, "This is a fault of the hub, not of your request; it was logged.", ()
 
 
@@ -82,6 +89,8 @@ def _headers(error: Exception) -> dict[str, str]:
         headers["WWW-Authenticate"] = str(challenge)
     if wait := getattr(error, "wait", None):
         headers["Retry-After"] = f"{wait:.0f}"
+    if isinstance(error, (OperationalError, InterfaceError)):
+        headers["Retry-After"] = "5"
     return headers
 
 

@@ -33,6 +33,11 @@ class Kind(Enum):
         HTTPStatus.UNPROCESSABLE_ENTITY,
     )
     THROTTLED = ("throttled", "Too many requests", HTTPStatus.TOO_MANY_REQUESTS)
+    UNAVAILABLE = (
+        "unavailable",
+        "The hub cannot reach its database",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    )
     INTERNAL = ("internal-error", "The hub failed", HTTPStatus.INTERNAL_SERVER_ERROR)
 
     @property

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError
 from django.test import Client
 from rest_framework.exceptions import ErrorDetail
 
@@ -84,6 +85,20 @@ def test_a_bug_of_ours_is_an_internal_error_without_details(
     monkeypatch.setattr("kernelhub.api.views.catalogue._suites", broken)
     nobody.client.raise_request_exception = False
     document = problem(nobody.get("suites"), 500, "internal-error")
+    assert "secret" not in json.dumps(document)
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_database_that_does_not_answer_is_no_bug_and_worth_another_try(
+    nobody: Caller, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def away(*_: Any) -> None:
+        raise error("connection refused at a secret address")
+
+    monkeypatch.setattr("kernelhub.api.views.catalogue._suites", away)
+    response = nobody.get("suites")
+    document = problem(response, 503, "unavailable")
+    assert int(response.headers["Retry-After"]) > 0
     assert "secret" not in json.dumps(document)
 
 
