@@ -34,6 +34,7 @@ def keep(body: Callable[[], int], *, stop_with_parent: bool = False) -> int:
     well end while what it started goes on.
     """
     parent = os.getppid()
+    handled = _handled(parent)  # before there is a child, by which somebody could know that we run
     adopt_orphans()
     keeper = os.getpid()
     child = os.fork()
@@ -42,7 +43,7 @@ def keep(body: Callable[[], int], *, stop_with_parent: bool = False) -> int:
     for number in heeded(FORWARDED):
         signal.signal(number, lambda got, _frame: _forward(child, got))
     if stop_with_parent:
-        _watch(parent, child)
+        _watch(parent, handled, child)
     status = _await(child)
     signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm while the interpreter ends would kill us
     sweep()
@@ -55,9 +56,9 @@ def heeded(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
     return [one for one in numbers if not (ignored and one is signal.SIGHUP)]
 
 
-def _watch(parent: int, child: int) -> None:
-    """Asks the child to stop, once, when the parent has ended or was asked to end."""
-    handled = _handled(parent)
+def _watch(parent: int, handled: int, child: int) -> None:
+    """Asks the child to stop, once, when the parent has ended or was asked to end: when it handles
+    other requests than those of ``handled``."""
 
     def look(_number: int, _frame: object) -> None:
         if os.getppid() == parent and _handled(parent) == handled:
