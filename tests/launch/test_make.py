@@ -35,12 +35,23 @@ def body():
 sys.exit(keep(body, stop_with_parent=True))
 """
 
+# A machine so busy that the keeper gets on late, when its child is already serving.
+LATE: Final = """
+import os, time
+fork = os.fork
+def late():
+    pid = fork()
+    time.sleep(1.0 if pid else 0.0)
+    return pid
+os.fork = late
+"""
+
 
 class Made:
     """A make with a keeper and a body below it, in a session and group of its own."""
 
-    def __init__(self, folder: Path, *prefix: str) -> None:
-        (folder / "body.py").write_text(BODY)
+    def __init__(self, folder: Path, *prefix: str, before: str = "") -> None:
+        (folder / "body.py").write_text(before + BODY)
         recipe = f"@exec {sys.executable} {folder / 'body.py'}"
         (folder / "Makefile").write_text(f"run:\n\t{recipe}\n")
         self.log = folder / "log.txt"
@@ -74,8 +85,8 @@ def make(tmp_path: Path) -> Iterator[Make]:
         pytest.skip("NO MAKE: what it does with signals is not tried")
     made: list[Made] = []
 
-    def start(*prefix: str) -> Made:
-        made.append(Made(tmp_path, *prefix))
+    def start(*prefix: str, before: str = "") -> Made:
+        made.append(Made(tmp_path, *prefix, before=before))
         return made[-1]
 
     yield start
@@ -93,6 +104,12 @@ def test_a_signal_to_make_alone_stops_everything(make: Make, number: signal.Sign
     os.kill(made.process.pid, number)
     assert made.stopped_in_order(), made.log.read_text()
     made.process.wait(timeout=5)
+
+
+def test_a_signal_before_the_keeper_looks_stops_everything(make: Make) -> None:
+    made = make(before=LATE)
+    os.kill(made.process.pid, signal.SIGQUIT)
+    assert made.stopped_in_order(), made.log.read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
