@@ -379,7 +379,7 @@ async def test_pictures_for_the_readme(hub: Hub, browser_page: Page) -> None:
         base = hub.url
     page = browser_page
     IMAGES.mkdir(parents=True, exist_ok=True)
-    await page.goto(f"{base}/runs/?illusion=yes&q=softmax")
+    await page.goto(f"{base}/runs/?illusion=yes")
     await page.locator("a[data-row]").first.click()
     for scheme, name in PICTURES:
         await page.emulate_media(color_scheme=scheme)
